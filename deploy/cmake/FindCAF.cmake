@@ -1,0 +1,27 @@
+# The C++ Actor Framework as Debian packages it: headers and libraries, no CMake files.
+# Targets: CAF::core, CAF::io, CAF::openssl. Variable: CAF_VERSION.
+find_path(CAF_INCLUDE_DIR caf/all.hpp)
+foreach(part core io openssl)
+  find_library(CAF_${part}_LIBRARY caf_${part})
+endforeach()
+if(CAF_INCLUDE_DIR)
+  file(STRINGS ${CAF_INCLUDE_DIR}/caf/config.hpp caf_version_line REGEX "#define CAF_VERSION [0-9]+")
+  string(REGEX MATCH "[0-9]+" caf_number "${caf_version_line}")
+  math(EXPR caf_major "${caf_number} / 10000")
+  math(EXPR caf_minor "${caf_number} / 100 % 100")
+  math(EXPR caf_patch "${caf_number} % 100")
+  set(CAF_VERSION ${caf_major}.${caf_minor}.${caf_patch})
+endif()
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(CAF
+  REQUIRED_VARS CAF_INCLUDE_DIR CAF_core_LIBRARY CAF_io_LIBRARY CAF_openssl_LIBRARY VERSION_VAR CAF_VERSION)
+if(CAF_FOUND AND NOT TARGET CAF::core)
+  foreach(part core io openssl)
+    add_library(CAF::${part} SHARED IMPORTED)
+    set_target_properties(CAF::${part} PROPERTIES
+      IMPORTED_LOCATION ${CAF_${part}_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${CAF_INCLUDE_DIR})
+  endforeach()
+  target_link_libraries(CAF::core INTERFACE Threads::Threads)
+  target_link_libraries(CAF::io INTERFACE CAF::core)
+  target_link_libraries(CAF::openssl INTERFACE CAF::io OpenSSL::SSL OpenSSL::Crypto)
+endif()

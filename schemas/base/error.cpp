@@ -1,5 +1,7 @@
 #include "schemas/base/error.hpp"
 
+#include <fmt/format.h>
+
 namespace moetier::detail {
 
 error make_error(reason why, fmt::string_view form, fmt::format_args args) {

@@ -34,3 +34,15 @@ function(moetier_test name)
     set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
   endif()
 endfunction()
+
+# moetier_capnp(target files...): one static library of the C++ code of Cap'n Proto schemas. Who links it includes
+# "schemas/NAME.capnp.h"; the headers lie in a folder of their own, as system headers, so that our warnings stay ours.
+function(moetier_capnp target)
+  set(CAPNPC_SRC_PREFIX ${CMAKE_SOURCE_DIR})
+  set(CAPNPC_OUTPUT_DIR ${CMAKE_BINARY_DIR}/generated)
+  file(MAKE_DIRECTORY ${CAPNPC_OUTPUT_DIR})
+  capnp_generate_cpp(sources headers ${ARGN})
+  add_library(${target} STATIC ${sources} ${headers})
+  target_include_directories(${target} SYSTEM PUBLIC ${CAPNPC_OUTPUT_DIR})
+  target_link_libraries(${target} PUBLIC CapnProto::capnp)
+endfunction()

@@ -1,0 +1,66 @@
+#pragma once
+// Where one generation's experts lie: an immutable table (layer, local slot) -> page, expert and
+// checksum. Made by the expert store when all of its pages are verified; the engine computes
+// through it for as long as it holds the pointer. It owns no page: the store and its pool outlive
+// every table, and a page named by a table is not written before the engine has given that table
+// back and the store was told to release it.
+// Thread: any (an immutable value behind shared_ptr<const>).
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schemas/base/ids.hpp"
+
+namespace moetier::workers {
+
+// What one layer of a plan asks of this worker: the expert of each local slot, k_no_expert = empty.
+struct layer_slots {
+  layer_id layer;
+  std::vector<std::int32_t> experts;
+
+  bool operator==(const layer_slots&) const = default;
+};
+
+// One filled local slot. A default value is an empty slot.
+struct slot_content {
+  const std::byte* page = nullptr;
+  std::uint64_t checksum = 0;  // XXH3-64 of the whole page
+};
+
+class generation_table final {
+ public:
+  // `contents` by (layer index, local slot), layers one after the other.
+  // Requires: as many contents as slots over all layers; layers ascend; empty slots have no page.
+  generation_table(generation_number generation, plan_hash plan, std::vector<layer_slots> layers,
+                   std::span<const slot_content> contents);
+
+  generation_number generation() const noexcept { return generation_; }
+  plan_hash plan() const noexcept { return plan_; }
+
+  std::size_t layers() const noexcept { return layers_.size(); }
+  // Layer index of `layer`, or -1 if this plan does not hold it.
+  int index_of(layer_id layer) const noexcept;
+  layer_id layer_at(std::size_t layer_index) const noexcept { return layers_[layer_index].layer; }
+  std::uint32_t slots(std::size_t layer_index) const noexcept;
+
+  // What kernels::expert_call::pages wants: local slot -> page, nullptr = empty slot.
+  std::span<const std::byte* const> pages(std::size_t layer_index) const noexcept;
+  std::span<const std::int32_t> experts(std::size_t layer_index) const noexcept {
+    return layers_[layer_index].experts;
+  }
+  // Of all layers, one after the other, as `prepared` carries them; 0 = empty slot.
+  std::span<const std::uint64_t> checksums() const noexcept { return checksums_; }
+  std::span<const layer_slots> plan_rows() const noexcept { return layers_; }
+
+ private:
+  generation_number generation_;
+  plan_hash plan_;
+  std::vector<layer_slots> layers_;
+  std::vector<std::size_t> start_;  // first index of a layer in pages_; one more at the end
+  std::vector<const std::byte*> pages_;
+  std::vector<std::uint64_t> checksums_;
+};
+
+}  // namespace moetier::workers

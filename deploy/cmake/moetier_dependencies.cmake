@@ -1,5 +1,5 @@
-# What moetier builds on. All of it comes from Debian's packages; CUDA is used where present. A missing required package
-# stops here with its name; a missing optional one drops its folder and is said in the summary.
+# What moetier builds on. All of it comes from Debian's packages (deploy/setup.sh installs them); CUDA is used where present. A missing
+# required package stops here with its name; a missing optional one drops its folder and is said in the summary.
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(fmt REQUIRED)
@@ -19,9 +19,12 @@ find_path(DLPACK_INCLUDE_DIR dlpack/dlpack.h REQUIRED)
 if(MOETIER_BUILD_TESTS)
   find_package(GTest REQUIRED)
   find_library(RAPIDCHECK_LIBRARY rapidcheck REQUIRED)
+  # Debian's interpreter first: it is the one that has Debian's NumPy.
+  find_program(MOETIER_PYTHON python3 HINTS /usr/bin REQUIRED)
 endif()
 
 set(MOETIER_HAS_CUDA OFF)
+set(MOETIER_CUDA_VERSION none)
 if(MOETIER_CUDA)
   include(CheckLanguage)
   check_language(CUDA)
@@ -30,5 +33,6 @@ if(MOETIER_CUDA)
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
     set(MOETIER_HAS_CUDA ON)
+    set(MOETIER_CUDA_VERSION ${CMAKE_CUDA_COMPILER_VERSION})
   endif()
 endif()

@@ -6,33 +6,26 @@ target_include_directories(moetier_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_B
 target_compile_options(moetier_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${MOETIER_WARNINGS}>)
 # Arithmetic is ours to order: no contraction, so that a fused multiply-add stands only where std::fma is written.
 target_compile_options(moetier_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
+# An assertion names schemas/base/..., not the machine that built it.
+target_compile_options(moetier_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=>)
 if(MOETIER_SANITIZE)
   target_compile_options(moetier_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MOETIER_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
   target_link_options(moetier_flags INTERFACE -fsanitize=${MOETIER_SANITIZE})
 endif()
+if(MOETIER_SANITIZE MATCHES undefined)
+  # CAF's headers bind null references and Debian's CAF has no instrumented build. Whoever links CAF, and only they, does without.
+  target_compile_options(CAF::core INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null>)
+endif()
 
-# moetier_library(name SOURCES... DEPENDS...): a static library of one folder.
+# moetier_library(name SOURCES... DEPENDS... PRIVATE_DEPENDS...): a static library of one folder. The flags come first, so that what a
+# dependency switches off stays off.
 function(moetier_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE moetier_flags ${ARG_PRIVATE_DEPENDS})
+  target_link_libraries(${name} PRIVATE moetier_flags)
+  target_link_libraries(${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
-endfunction()
-
-# moetier_test(name SOURCES... DEPENDS... [SERIAL]): one test program. SERIAL for tests that start processes.
-function(moetier_test name)
-  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE moetier_flags ${ARG_DEPENDS} GTest::gtest GTest::gtest_main GTest::gmock)
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
-  endif()
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
-  if(ARG_SERIAL)
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
-  endif()
 endfunction()
 
 # moetier_capnp(target files...): one static library of the C++ code of Cap'n Proto schemas. Who links it includes
@@ -45,4 +38,51 @@ function(moetier_capnp target)
   add_library(${target} STATIC ${sources} ${headers})
   target_include_directories(${target} SYSTEM PUBLIC ${CAPNPC_OUTPUT_DIR})
   target_link_libraries(${target} PUBLIC CapnProto::capnp)
+endfunction()
+
+# moetier_test(name SOURCES... DEPENDS... [SERIAL] [TIMEOUT seconds]): one test program. SERIAL for tests that start processes.
+function(moetier_test name)
+  cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE moetier_flags ${ARG_DEPENDS} GTest::gtest GTest::gtest_main GTest::gmock)
+  add_test(NAME ${name} COMMAND ${name})
+  moetier_test_limits(${name} "${ARG_TIMEOUT}" "${ARG_SERIAL}")
+endfunction()
+
+# moetier_test_limits(name seconds serial): the limits of a ctest test; "" = 120 seconds. Sanitized programs get four times as long.
+function(moetier_test_limits name seconds serial)
+  if(NOT seconds)
+    set(seconds 120)
+  endif()
+  if(MOETIER_SANITIZE)
+    math(EXPR seconds "${seconds} * 4")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
+  if(serial)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()
+
+# moetier_targets_below(out folder...): the names of all libraries and programs that these folders' CMakeLists.txt made.
+function(moetier_targets_below out)
+  set(found)
+  foreach(folder IN LISTS ARGN)
+    get_property(here DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+    get_property(below DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+    list(APPEND found ${here})
+    if(below)
+      moetier_targets_below(deeper ${below})
+      list(APPEND found ${deeper})
+    endif()
+  endforeach()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()
+
+# The target `product`: everything but the tests.
+function(moetier_product_target)
+  set(folders schemas eplb kernels transport workers coordinator actors)
+  list(TRANSFORM folders PREPEND ${CMAKE_SOURCE_DIR}/)
+  moetier_targets_below(targets ${folders})
+  add_custom_target(product)
+  add_dependencies(product ${targets})
 endfunction()

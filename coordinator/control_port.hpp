@@ -1,0 +1,34 @@
+#pragma once
+// Where the RPC server, the gateway and HTTP meet the coordinator's core, which runs on another
+// thread. Requests go in as core events; answers and news come out through a control_sink. The
+// actor shell implements control_port, the RPC server implements control_sink; tests put a plain
+// core behind the same two interfaces.
+
+#include <memory>
+
+#include "coordinator/core/effect.hpp"
+#include "coordinator/core/event.hpp"
+#include "coordinator/core/tier_view.hpp"
+
+namespace moetier::coordinator {
+
+class control_sink {
+ public:
+  virtual ~control_sink() = default;
+  // Thread: the core's owner calls; implementations hand over and return at once.
+  virtual void on_answer(const answer_session& answer) = 0;
+  virtual void on_answer(const answer_done& answer) = 0;
+  virtual void on_snapshot(const transport::snapshot_ptr& snapshot) = 0;
+  virtual void on_session_ended(const session_ended& ended) = 0;
+};
+
+class control_port {
+ public:
+  virtual ~control_port() = default;
+  // Thread: any. Never blocks. Events with a token are answered exactly once through the sink.
+  virtual void post(event what) = 0;
+  // Thread: any. At most a heartbeat interval old; the snapshot inside is exact.
+  virtual std::shared_ptr<const tier_view> view() const = 0;
+};
+
+}  // namespace moetier::coordinator

@@ -1,0 +1,68 @@
+#pragma once
+// What the coordinator's core asks its shell to do, as values, in order. The core assumes nothing
+// about when an effect is done; what matters comes back as an event (record_written, a worker's
+// message). Thread: any (values).
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "coordinator/core/event.hpp"
+#include "coordinator/core/record.hpp"
+#include "schemas/base/time.hpp"
+#include "transport/snapshot/routing_snapshot.hpp"
+
+namespace moetier::coordinator {
+
+struct session_grant {
+  session_id session;
+  source_id source;
+  std::uint32_t tokens_max = 0;
+  std::uint32_t micro_batches = 1;
+  std::uint32_t top_k = 0;
+  duration_ns lease = 0;
+  duration_ns call_deadline = 0;
+  transport::snapshot_ptr snapshot;  // null while nothing is committed
+};
+
+struct send_to_worker {
+  link_number link = 0;
+  control::message body;
+};
+struct cut_worker_link {
+  link_number link = 0;
+};
+struct write_record {
+  epoch_number expected;
+  record value;
+};  // compare-and-set: only if the stored epoch == expected
+struct publish_snapshot {
+  transport::snapshot_ptr snapshot;
+};
+struct answer_session {
+  request_token token = 0;
+  expected<session_grant> grant;
+};  // open, resume
+struct answer_done {
+  request_token token = 0;
+  expected<void> result;
+};  // attach, close
+struct session_ended {
+  session_id session;
+  error why;
+};  // lapsed or fenced: tell its client
+struct log_event {
+  enum class level : std::uint8_t { debug, info, warn, error } severity = level::info;
+  std::string event;
+  std::string detail;
+};
+struct stopped {
+  bool failed = false;
+  std::string why;
+};  // R11: a coordinator that met a higher epoch stops
+
+using effect = std::variant<send_to_worker, cut_worker_link, write_record, publish_snapshot,
+                            answer_session, answer_done, session_ended, log_event, stopped>;
+using effects = std::vector<effect>;
+
+}  // namespace moetier::coordinator

@@ -1,0 +1,79 @@
+#pragma once
+// Everything that can happen to the coordinator's core, as values. Shells (the actor, the
+// simulator) translate the world into these; time comes with the call of step(). Thread: any
+// (values).
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "coordinator/core/record.hpp"
+#include "schemas/control/messages.hpp"
+#include "transport/communication.hpp"
+
+namespace moetier::coordinator {
+
+using link_number = std::uint64_t;  // one connection of a worker; never reused within a process
+using request_token =
+    std::uint64_t;  // names the asker of a request until it is answered exactly once
+
+struct session_request {
+  std::string tenant = "default";
+  std::uint64_t client = 0;         // 64 random bits of the client process
+  incarnation_id incarnation;       // of the source
+  std::uint32_t tokens_max = 0;     // 0 = the tier's limit
+  std::uint32_t micro_batches = 1;  // 1..4
+  std::uint32_t top_k = 0;          // 0 = the model's
+  std::uint8_t return_mode = 0;     // 0 partial, 1 exact
+  dtype return_dtype = dtype::f32;
+  bool thin = false;                    // served by the gateway
+  std::uint64_t model_fingerprint = 0;  // 0 = any
+};
+
+struct worker_message {
+  link_number link = 0;
+  control::message body;
+};
+struct worker_link_lost {
+  link_number link = 0;
+};
+struct time_passed {};  // at least every heartbeat interval
+struct record_written {
+  epoch_number epoch;
+  bool done = true;
+};  // false: the compare-and-set failed or the disk did
+struct open_session {
+  request_token token = 0;
+  session_request request;
+};
+struct attach_session {
+  request_token token = 0;
+  session_id session;
+  incarnation_id incarnation;
+  transport::source_shape shape;
+  transport::member_address address;
+};
+// A client whose link came back (to this or a restarted coordinator) claims the session it still
+// holds.
+struct resume_session {
+  request_token token = 0;
+  session_id session;
+  incarnation_id incarnation;
+};
+struct renew_session {
+  session_id session;
+  incarnation_id incarnation;
+};
+struct close_session {
+  request_token token = 0;
+  session_id session;
+  incarnation_id incarnation;
+};
+struct shut_down {};  // admission stops; the shell ends when the core says stopped
+
+using event =
+    std::variant<worker_message, worker_link_lost, time_passed, record_written, open_session,
+                 attach_session, resume_session, renew_session, close_session, shut_down>;
+
+}  // namespace moetier::coordinator

@@ -1,0 +1,32 @@
+#pragma once
+// What the coordinator's core is told once at its start. Plain values; the shells fill them from
+// configuration. Thread: any.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schemas/base/time.hpp"
+#include "schemas/model/model_description.hpp"
+
+namespace moetier::coordinator {
+
+struct core_options {
+  model_description model;
+  std::uint32_t workers_expected = 1;  // the first placement waits for this many
+  std::string placement_file_text;     // eplb::placement_from_json; empty = default placement
+  std::string placement_file_name;     // for error texts
+  std::uint64_t node = 0;              // own actor node identity; a worker with the same is refused
+  duration_ns heartbeat_interval = 100 * k_millisecond;
+  duration_ns heartbeat_timeout = 500 * k_millisecond;
+  duration_ns lease = k_second;
+  duration_ns prepare_limit = 600 * k_second;  // loading weights at the first commit
+  duration_ns attach_limit = 2 * k_second;
+  std::uint32_t sessions_max = 64;
+  std::uint32_t sources_max = 64;
+  std::uint32_t tokens_max = 4096;       // per micro-batch
+  duration_ns call_deadline = k_second;  // told to sessions that name none
+};
+
+}  // namespace moetier::coordinator

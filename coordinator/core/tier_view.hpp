@@ -1,0 +1,64 @@
+#pragma once
+// A picture of the tier for people and tools: status, placement, sessions, load. Made by the core,
+// read by RPC, HTTP and tests; it decides nothing. Thread: any (a value).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schemas/base/ids.hpp"
+#include "schemas/base/time.hpp"
+#include "transport/snapshot/routing_snapshot.hpp"
+
+namespace moetier::coordinator {
+
+enum class worker_state : std::uint8_t {
+  joining = 0,
+  preparing = 1,
+  serving = 2,
+  leaving = 3,
+  lost = 4
+};
+std::string_view worker_state_name(worker_state s) noexcept;
+
+struct worker_view {
+  worker_id worker;
+  std::string name;
+  worker_state state = worker_state::joining;
+  incarnation_id incarnation;
+  std::uint32_t first_slot = 0;
+  std::uint32_t slots = 0;
+  std::string backend;
+  duration_ns heartbeat_age = 0;
+  std::uint64_t rows_total = 0;
+  std::uint64_t calls_total = 0;
+  std::vector<std::vector<std::uint64_t>> counts;  // [layer index][local slot], current generation
+};
+
+struct session_view {
+  session_id session;
+  source_id source;
+  std::string tenant;
+  bool thin = false;
+  bool attached = false;
+  duration_ns age = 0;
+  duration_ns lease_left = 0;
+};
+
+struct tier_view {
+  epoch_number epoch;
+  generation_number generation;  // committed; 0 = none
+  plan_hash plan;
+  shares_revision revision;
+  bool ready = false;
+  std::vector<std::string>
+      not_ready_reasons;  // "waiting for 1 of 3 workers", "layer 2 expert 7 has no live replica"
+  std::vector<worker_view> workers;
+  std::vector<session_view> sessions;
+  std::uint64_t unreplicated_experts = 0;    // (layer, expert) pairs with exactly one live replica
+  std::uint64_t lost_experts = 0;            // (layer, expert) pairs without a live replica
+  std::uint64_t stale_commands_refused = 0;  // messages of older epochs or incarnations
+  transport::snapshot_ptr snapshot;          // newest published; null = none
+};
+
+}  // namespace moetier::coordinator

@@ -1,0 +1,95 @@
+#pragma once
+// The client's control link: one object per service, one thread inside (the KJ event loop) that
+// speaks Cap'n Proto RPC with the coordinator, keeps the lease of every session renewed, receives
+// routing snapshots as they are published and reconnects by itself. While the coordinator is away,
+// sessions keep their newest snapshot; when it is back they are resumed. No data row of a direct
+// session ever passes here; thin clients' forward does.
+//
+// Thread: any; every call has a finite limit. Nothing here throws.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "schemas/base/error.hpp"
+#include "schemas/base/ids.hpp"
+#include "schemas/base/time.hpp"
+#include "transport/communication.hpp"
+#include "transport/snapshot/routing_snapshot.hpp"
+
+namespace moetier::client {
+
+struct session_wish {
+  std::string tenant = "default";
+  incarnation_id incarnation;    // of the source half, 64 random bits
+  std::uint32_t tokens_max = 0;  // 0 = the tier's limit
+  std::uint32_t micro_batches = 1;
+  std::uint32_t top_k = 0;              // 0 = the model's
+  std::uint8_t return_mode = 0;         // 0 partial, 1 exact
+  bool thin = false;                    // the gateway serves it
+  std::uint64_t model_fingerprint = 0;  // 0 = any
+};
+
+struct session_granted {
+  session_id session;
+  source_id source;
+  std::uint32_t tokens_max = 0;
+  std::uint32_t micro_batches = 1;
+  std::uint32_t top_k = 0;
+  duration_ns call_deadline = 0;
+  transport::snapshot_ptr snapshot;  // never null
+};
+
+enum class link_event : std::uint8_t { coordinator_lost, coordinator_back, snapshot, session_lost };
+
+struct thin_call {
+  layer_id layer;
+  std::uint32_t tokens = 0;
+  dtype hidden_type = dtype::f32;
+  std::span<const std::byte> hidden;  // [tokens, H], dense
+  dtype logits_type = dtype::f32;
+  std::span<const std::byte> logits;  // [tokens, E] or empty
+  std::span<const std::int32_t> ids;  // [tokens, k] or empty
+  std::span<const float> weights;     // [tokens, k] or empty
+  duration_ns deadline = 0;
+};
+
+struct thin_result {
+  std::vector<float> output;      // [tokens, H]
+  std::vector<std::int32_t> ids;  // [tokens, k], as routed
+  std::vector<float> weights;
+  generation_number generation;
+  epoch_number epoch;
+};
+
+class tier_link {
+ public:
+  virtual ~tier_link() = default;
+
+  virtual expected<transport::snapshot_ptr> snapshot(
+      duration_ns limit) = 0;  // newest, or NOT_READY
+  virtual expected<session_granted> open_session(const session_wish& wish, duration_ns limit) = 0;
+  virtual expected<void> attach(session_id session, const transport::source_shape& shape,
+                                const transport::member_address& address, duration_ns limit) = 0;
+  virtual expected<void> close_session(session_id session, duration_ns limit) = 0;
+  virtual expected<thin_result> forward(session_id session, const thin_call& call) = 0;
+  // Blocks until a snapshot newer than `seen` is here or the limit is over (null).
+  virtual transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
+                                             duration_ns limit) = 0;
+  virtual transport::snapshot_ptr newest() const = 0;  // never blocks; may be null before the first
+  virtual bool session_lost(session_id session) const = 0;
+  // Administration: documents as JSON text, each with a `schema` field.
+  virtual expected<std::string> status_json(duration_ns limit) = 0;
+  virtual expected<std::string> placement_json(duration_ns limit) = 0;
+
+  // Called on the link's thread; must return at once.
+  virtual void on_event(std::function<void(link_event, session_id)> sink) = 0;
+};
+
+// Connects to "host:port" within the limit; reason::coordinator_unreached otherwise.
+expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_ns limit);
+
+}  // namespace moetier::client

@@ -1,0 +1,108 @@
+#pragma once
+// A source session: the source half of the layer for one session. It routes, picks replicas from
+// the newest routing snapshot, packs rows per worker, dispatches, waits, sums in fixed order. Fast
+// clients (through the C ABI) and the gateway use this same class; it knows the carrier only by its
+// interface and the coordinator not at all: snapshots are handed in.
+//
+// A call: submit() copies its inputs, routes, picks, sends; collect() waits, sums, and, when a
+// worker was lost or late and a newer snapshot of the same generation comes in time, replays that
+// call by itself. One ticket per micro-batch is outstanding. A call ends exactly once, in a full
+// result or a typed error, at the latest 100 ms after its deadline. After a failed call later
+// submits of the step answer SKIPPED until the step is begun anew.
+//
+// Thread: owner (serialised by the caller). No allocation after open.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "kernels/backend.hpp"
+#include "schemas/base/error.hpp"
+#include "schemas/base/time.hpp"
+#include "transport/communication.hpp"
+#include "transport/snapshot/routing_snapshot.hpp"
+
+namespace moetier::client {
+
+struct source_session_options {
+  session_id session;
+  source_id source;
+  incarnation_id incarnation;
+  std::uint32_t tokens_max = 0;     // per micro-batch
+  std::uint32_t micro_batches = 1;  // 1..4
+  std::uint32_t top_k = 0;
+  kernels::return_mode mode = kernels::return_mode::partial;
+  std::uint32_t rows_per_chunk_max = 0;  // 0 = tokens_max
+  duration_ns call_deadline = k_second;
+  std::uint32_t replays_max = 2;
+  // Blocks until a snapshot newer than the argument is there, at most so long; null if none came.
+  std::function<transport::snapshot_ptr(const transport::routing_snapshot&, duration_ns)>
+      wait_newer;
+  // Never blocks: the newest snapshot known.
+  std::function<transport::snapshot_ptr()> newest;
+};
+
+// One call's inputs. Shapes by `tokens`; pitches in bytes, last dimension contiguous.
+struct layer_call {
+  layer_id layer;
+  std::uint16_t micro_batch = 0;
+  std::uint16_t repeat_idx = 0;
+  std::uint16_t repeat_count = 1;
+  std::uint32_t tokens = 0;
+  const void* hidden = nullptr;  // [tokens, H] f32, f16 or bf16
+  dtype hidden_type = dtype::f32;
+  std::size_t hidden_pitch = 0;
+  const void* logits = nullptr;  // [tokens, E], or null with ids + weights
+  dtype logits_type = dtype::f32;
+  std::size_t logits_pitch = 0;
+  std::span<const std::int32_t> ids;  // [tokens, k]
+  std::span<const float> weights;     // [tokens, k]
+  duration_ns deadline = 0;           // 0 = the session's
+};
+
+// Where collect() writes: [tokens, H] in `type`; may be the hidden tensor itself. Optional routing
+// as it was used.
+struct layer_result {
+  void* output = nullptr;
+  dtype type = dtype::f32;
+  std::size_t pitch = 0;
+  std::span<std::int32_t> ids;  // empty = not wanted
+  std::span<float> weights;
+};
+
+struct call_times {  // of the last collected call, nanoseconds; for benches and metrics
+  duration_ns route = 0;
+  duration_ns pack = 0;
+  duration_ns wait = 0;
+  duration_ns sum = 0;
+  duration_ns total = 0;
+  std::uint32_t replays = 0;
+};
+
+class source_session {
+ public:
+  virtual ~source_session() = default;
+
+  // Makes the source's half of the data plane and all buffers. Nothing is attached yet: address()
+  // and shape() go to the coordinator, which attaches the source to every worker.
+  static expected<std::unique_ptr<source_session>> open(transport::Communication& carrier,
+                                                        const source_session_options& options,
+                                                        transport::snapshot_ptr snapshot);
+
+  virtual const transport::member_address& address() const noexcept = 0;
+  virtual const transport::source_shape& shape() const noexcept = 0;
+
+  // Takes the newest snapshot, next step number (or the same one with another attempt).
+  virtual expected<void> step_begin(bool replay) = 0;
+  virtual expected<void> submit(const layer_call& call) = 0;
+  virtual expected<void> collect(std::uint16_t micro_batch, const layer_result& result) = 0;
+  virtual expected<void> step_end() = 0;
+  virtual void cancel() = 0;  // ends what is outstanding
+
+  virtual const transport::routing_snapshot& snapshot() const noexcept = 0;
+  virtual std::uint64_t step() const noexcept = 0;
+  virtual const call_times& last_times() const noexcept = 0;
+};
+
+}  // namespace moetier::client

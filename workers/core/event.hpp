@@ -1,0 +1,104 @@
+#pragma once
+// Everything that can happen to a worker's control core, and what it asks its shell to do, as
+// values. The shell (the actor, or the simulator) owns link, loader thread, engine and clock.
+// Thread: any (values).
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "eplb/placement.hpp"
+#include "schemas/base/error.hpp"
+#include "schemas/control/messages.hpp"
+
+namespace moetier::workers {
+
+// --- events ---
+struct link_up {};  // a fresh link to a coordinator: say hello
+struct link_lost {};
+struct coordinator_message {
+  control::message body;
+};
+struct time_passed {};  // at least every heartbeat interval
+struct plan_loaded {
+  generation_number generation;
+  plan_hash plan;
+  std::vector<std::uint64_t> checksums;
+};
+struct plan_load_failed {
+  generation_number generation;
+  plan_hash plan;
+  error why;
+};
+struct source_attach_done {
+  source_id source;
+  incarnation_id incarnation;
+  bool accepted = true;
+  std::string text;
+};
+struct engine_progress {  // from the engine, several times a heartbeat
+  std::uint64_t tick = 0;
+  std::uint64_t tickets_ended = 0;
+  std::uint64_t oldest_batch_ns = 0;
+  std::uint64_t rows_total = 0;
+  std::uint64_t calls_total = 0;
+  generation_number counted_generation;
+  std::vector<std::uint64_t> counts;  // by (layer index, local slot); empty = unchanged
+};
+struct pages_released {
+  generation_number generation;
+};
+struct shut_down {};  // SIGTERM: say leaving, drain, stop
+
+using event =
+    std::variant<link_up, link_lost, coordinator_message, time_passed, plan_loaded,
+                 plan_load_failed, source_attach_done, engine_progress, pages_released, shut_down>;
+
+// --- effects ---
+struct send {
+  control::message body;
+};
+struct drop_link {};
+struct load_plan {
+  generation_number generation;
+  plan_hash plan;
+  eplb::placement placement;
+  worker_id self;
+};
+struct cancel_load {
+  generation_number generation;
+};
+struct serve_generation {
+  generation_number generation;
+  plan_hash plan;
+  worker_id self;
+  std::uint32_t first_slot = 0;
+};
+struct release_pages {
+  generation_number older_than;
+};  // once no batch of them is in flight
+struct attach_source {
+  control::source_attachment source;
+};
+struct detach_source {
+  source_id source;
+  incarnation_id incarnation;
+};
+struct drain_engine {};  // finish what is in flight, take nothing new
+struct log_event {
+  enum class level : std::uint8_t { debug, info, warn, error } severity = level::info;
+  std::string event;
+  std::string detail;
+};
+struct stopped {
+  bool failed = false;
+  std::string why;
+};
+
+using effect =
+    std::variant<send, drop_link, load_plan, cancel_load, serve_generation, release_pages,
+                 attach_source, detach_source, drain_engine, log_event, stopped>;
+using effects = std::vector<effect>;
+
+}  // namespace moetier::workers

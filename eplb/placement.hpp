@@ -58,6 +58,8 @@ class placement final {
   // Span index that holds a dense position, and the global slot of it.
   std::size_t span_of(std::uint32_t dense) const noexcept;
   slot_id global_slot(std::uint32_t dense) const noexcept;
+  // Dense position of a span's local slot 0.
+  std::uint32_t first_dense(std::size_t span_index) const noexcept;
   // Span index of a worker, or -1.
   int span_index(worker_id worker) const noexcept;
 
@@ -72,9 +74,9 @@ class placement final {
   std::uint32_t dense_slots_ = 0;
   std::vector<worker_span> spans_;
   std::vector<layer_slots> layers_;
-  std::vector<std::uint32_t> dense_start_;    // per span
-  std::vector<std::uint32_t> replica_start_;  // per layer: experts_ + 1 offsets
-  std::vector<std::uint32_t> replica_dense_;  // per layer: dense positions by expert
+  std::vector<std::uint32_t> dense_start_;                 // per span
+  std::vector<std::vector<std::uint32_t>> replica_start_;  // per layer: experts_ + 1 offsets
+  std::vector<std::vector<std::uint32_t>> replica_dense_;  // per layer: dense positions by expert
 };
 
 // Slots per worker without replicas: base = E div W, the first E mod W workers one more.

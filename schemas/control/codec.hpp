@@ -6,6 +6,7 @@
 // lengths, counts and ids are checked before anything is allocated for them. Thread: any (an
 // assembler: its owner).
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,6 +19,9 @@ namespace moetier::control {
 
 using frame = std::vector<std::uint8_t>;  // one envelope, <= k_envelope_bytes_max
 
+inline constexpr std::size_t k_message_bytes_max = 64 * 1024 * 1024;  // all fragments together
+
+// Requires: the message fits k_message_bytes_max (only a placement of a prepare can be that large).
 std::vector<frame> encode(const message& m);
 
 class assembler final {
@@ -27,9 +31,14 @@ class assembler final {
   expected<std::optional<message>> accept(std::span<const std::uint8_t> f);
 
  private:
+  expected<std::optional<message>> take(std::span<const std::uint8_t> f);
+  void drop();
+
   std::uint16_t kind_ = 0;
-  std::uint16_t next_ = 0;
-  std::uint16_t count_ = 0;
+  std::uint16_t next_ = 0;   // fragment expected next
+  std::uint16_t count_ = 0;  // fragments of the message being collected
+  std::uint32_t message_bytes_ = 0;
+  std::uint32_t message_check_ = 0;
   std::vector<std::uint8_t> body_;
 };
 

@@ -19,6 +19,7 @@ enum class reason : std::uint16_t {
   weight_mismatch,     // {what} {given} {allowed}
   file_unreadable,     // {file} {why}
   file_malformed,      // {file} {why}
+  file_unwritable,     // {file} {why}
   activation_invalid,  // {what}
   partition_invalid,   // {experts} {workers} {remedy}
   placement_invalid,   // {what}
@@ -42,6 +43,7 @@ enum class reason : std::uint16_t {
   session_closed,    // {session}
   lease_lapsed,      // {session}
   deadline_missing,  // {call}
+  deadline_passed,   // {call} {limit ms}
   // exchange
   worker_late,       // {worker} {layer} {bytes due} {bytes seen} {age us}
   worker_lost,       // {worker} {layer}
@@ -58,6 +60,8 @@ enum class reason : std::uint16_t {
   frame_malformed,        // {what}
   carrier_unavailable,    // {carrier} {what}
   memory_insufficient,    // {what} {needed bytes} {available bytes}
+  pages_short,            // {generation} {needed} {empty}
+  load_cancelled,         // {generation}
   shutting_down,          // {what}
   internal_error,         // {what}
 };

@@ -1,0 +1,77 @@
+#pragma once
+// The event loop under Cap'n Proto RPC, for the client's link and the coordinator's server: KJ's
+// loop over an epoll descriptor of our own. KJ's own Unix port sets the process's SIGPIPE to
+// "ignore" when it is made; a client library must not touch its host's signals, so this port never
+// does and sockets are written with MSG_NOSIGNAL (rpc_stream.hpp).
+//
+// One object per thread, made, run and destroyed there. Other threads reach it by post() alone.
+// Thread: kj (its own), but post(): any.
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include <kj/async.h>
+#include <kj/timer.h>
+
+#include "schemas/base/time.hpp"
+
+namespace moetier::client {
+
+// Readiness of one descriptor, edge triggered: call the system until it says EAGAIN, then wait.
+class fd_readiness {
+ public:
+  virtual ~fd_readiness() = default;
+  virtual kj::Promise<void> readable() = 0;
+  virtual kj::Promise<void> writable() = 0;
+};
+
+class rpc_loop final : private kj::EventPort {
+ public:
+  rpc_loop();
+  ~rpc_loop() noexcept(false);
+  KJ_DISALLOW_COPY(rpc_loop);
+
+  kj::WaitScope& scope() { return scope_; }
+  kj::Timer& timer() { return timer_; }
+  kj::Promise<void> delay(duration_ns length);
+
+  // Requires: `fd` is non-blocking and stays open while the result lives.
+  kj::Own<fd_readiness> observe(int fd);
+
+  // Thread: any. Has `job` run on the loop's thread, in order. Jobs must not throw or block; those
+  // that were not run when the loop is destroyed are destroyed unrun.
+  void post(std::function<void()> job);
+
+  // Runs jobs and promises until `until` is done. Called once, by the owner.
+  void run(kj::Promise<void> until);
+
+ private:
+  class observed;
+
+  bool wait() override;
+  bool poll() override;
+  void wake() const override;
+  bool take_events(int timeout_ms);
+  kj::Promise<void> run_jobs();
+
+  int epoll_ = -1;
+  int event_ = -1;
+  kj::TimerImpl timer_;
+  kj::EventLoop loop_;
+  kj::WaitScope scope_;
+  kj::Own<kj::PromiseFulfiller<void>> jobs_waiting_;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> jobs_;  // guarded by mutex_
+};
+
+// The promise of a time: TIMEOUT is a value, never an exception.
+template <class T>
+kj::Promise<T> within(rpc_loop& loop, duration_ns limit, kj::Promise<T> work,
+                      std::function<T()> late) {
+  return work.exclusiveJoin(loop.delay(limit).then(
+      [late = std::move(late)]() mutable -> T { return late(); }));
+}
+
+}  // namespace moetier::client

@@ -44,6 +44,8 @@ class generation_table final {
   int index_of(layer_id layer) const noexcept;
   layer_id layer_at(std::size_t layer_index) const noexcept { return layers_[layer_index].layer; }
   std::uint32_t slots(std::size_t layer_index) const noexcept;
+  // Position of a layer's local slot 0 in checksums() and in counts of the same order.
+  std::size_t first_position(std::size_t layer_index) const noexcept { return start_[layer_index]; }
 
   // What kernels::expert_call::pages wants: local slot -> page, nullptr = empty slot.
   std::span<const std::byte* const> pages(std::size_t layer_index) const noexcept;

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Installs what moetier needs from Debian 12's own packages: exactly what is missing, nothing else. With nothing missing it
-# neither asks for root nor touches the network.
+# Installs what moetier needs from Debian 12's own packages: exactly what is missing, nothing else.
+# With nothing missing it neither asks for root nor touches the network.
 #
 #   deploy/setup.sh              everything: product and tests
 #   deploy/setup.sh product      what the product and the demo need
 #   deploy/setup.sh tests        what only the tests need
 #   deploy/setup.sh --list ...   print the packages and do nothing
 #
-# Ends with 0 when all packages are there, 2 when it may not install them (another system, or not root). Whoever has the same
-# libraries from elsewhere sets MOETIER_SKIP_SETUP=1.
+# Ends with 0 when all packages are there, 2 when it may not install them (another system, or not
+# root). Whoever has the same libraries from elsewhere sets MOETIER_SKIP_SETUP=1.
 set -euo pipefail
 
 product_packages=(
@@ -49,21 +49,24 @@ stop() {
   echo "setup: $1" >&2
   echo "setup: these packages of Debian 12 are needed:" >&2
   printf '  %s\n' "$2" | fold -s -w 96 >&2
-  echo "setup: install them (or the same libraries) and run again; MOETIER_SKIP_SETUP=1 skips this check." >&2
+  echo "setup: install them and run again; MOETIER_SKIP_SETUP=1 skips this check." >&2
   exit 2
 }
 
 system=$(. /etc/os-release 2>/dev/null && echo "${ID:-unknown} ${VERSION_ID:-}") || system=unknown
-[ "$system" = "debian 12" ] || stop "this system is '$system', not Debian 12, so nothing was installed." "${wanted[*]}"
+[ "$system" = "debian 12" ] ||
+  stop "this system is '$system', not Debian 12, so nothing was installed." "${wanted[*]}"
 
-installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null | sed -n 's/ installed$//p' || true)
+installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null |
+  sed -n 's/ installed$//p' || true)
 missing=()
 for package in "${wanted[@]}"; do
   grep -qxF "$package" <<<"$installed" || missing+=("$package")
 done
 [ "${#missing[@]}" -gt 0 ] || exit 0
 
-[ "$(id -u)" -eq 0 ] || stop "packages are missing and this is not root, so nothing was installed." "${missing[*]}"
+[ "$(id -u)" -eq 0 ] ||
+  stop "packages are missing and this is not root, so nothing was installed." "${missing[*]}"
 
 echo "setup: installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive

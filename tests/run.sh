@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# All tests from nothing: installs what is missing, configures, builds, runs ctest. Quick when nothing is to do.
+# All tests from nothing: installs what is missing, configures, builds, runs ctest. Quick when
+# nothing is to do.
 #
 #   tests/run.sh           release build, every test
-#   tests/run.sh --full    also long simulations and fuzzing (MOETIER_FULL=1), and every test under ASAN and UBSAN
+#   tests/run.sh --full    also long simulations and fuzzing (MOETIER_FULL=1), and every test under
+#                          ASAN and UBSAN
 #
-# Tests that start processes or watch the clock are SERIAL in CMake and run alone; the others run two at a time.
+# Tests that start processes or watch the clock are SERIAL in CMake and run alone; the others run
+# two at a time.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,5 +1,6 @@
-# What moetier builds on. All of it comes from Debian's packages (deploy/setup.sh installs them); CUDA is used where present. A missing
-# required package stops here with its name; a missing optional one drops its folder and is said in the summary.
+# What moetier builds on. All of it comes from Debian's packages (deploy/setup.sh installs them);
+# CUDA is used where present. A missing required package stops here with its name; a missing
+# optional one drops its folder and is said in the summary.
 find_package(Threads REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(fmt REQUIRED)
@@ -31,6 +32,13 @@ if(MOETIER_CUDA)
   if(CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_ARCHITECTURES 90a)
     enable_language(CUDA)
+    # Debian's CMake does not know that nvcc 12 and newer take C++20.
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+    endif()
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
     find_package(CUDAToolkit REQUIRED)
     set(MOETIER_HAS_CUDA ON)
     set(MOETIER_CUDA_VERSION ${CMAKE_CUDA_COMPILER_VERSION})

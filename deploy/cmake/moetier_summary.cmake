@@ -1,5 +1,7 @@
 # The last lines of a configure: what was found and what therefore will be built.
-message(STATUS "moetier ${PROJECT_VERSION} (${MOETIER_COMMIT}): ${CMAKE_BUILD_TYPE}, C++20, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+set(compiler "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+message(STATUS
+  "moetier ${PROJECT_VERSION} (${MOETIER_COMMIT}): ${CMAKE_BUILD_TYPE}, C++20, ${compiler}")
 if(MOETIER_HAS_CUDA)
   message(STATUS "  CUDA         found: ${MOETIER_CUDA_VERSION}, sm_${CMAKE_CUDA_ARCHITECTURES}")
 elseif(MOETIER_CUDA)

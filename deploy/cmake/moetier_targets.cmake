@@ -1,25 +1,29 @@
-# One function makes every library of the house, so that warnings, include root and sanitizers are the same everywhere.
+# One function makes every library of the house, so that warnings, include root and sanitizers are
+# the same everywhere.
 set(MOETIER_WARNINGS -Wall -Wextra -Wconversion -Wshadow)
 
 add_library(moetier_flags INTERFACE)
 target_include_directories(moetier_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 target_compile_options(moetier_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${MOETIER_WARNINGS}>)
-# Arithmetic is ours to order: no contraction, so that a fused multiply-add stands only where std::fma is written.
+# Arithmetic is ours to order: no contraction, so that a fused multiply-add stands only where
+# std::fma is written.
 target_compile_options(moetier_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 # An assertion names schemas/base/..., not the machine that built it.
-target_compile_options(moetier_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=>)
+target_compile_options(moetier_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=>)
 if(MOETIER_SANITIZE)
   target_compile_options(moetier_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MOETIER_SANITIZE};-fno-omit-frame-pointer;-fno-sanitize-recover=all>)
+    -fsanitize=${MOETIER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(moetier_flags INTERFACE -fsanitize=${MOETIER_SANITIZE})
 endif()
 if(MOETIER_SANITIZE MATCHES undefined)
-  # CAF's headers bind null references and Debian's CAF has no instrumented build. Whoever links CAF, and only they, does without.
+  # CAF's headers bind null references and Debian's CAF has no instrumented build. Whoever links
+  # CAF, and only they, does without.
   target_compile_options(CAF::core INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null>)
 endif()
 
-# moetier_library(name SOURCES... DEPENDS... PRIVATE_DEPENDS...): a static library of one folder. The flags come first, so that what a
-# dependency switches off stays off.
+# moetier_library(name SOURCES... DEPENDS... PRIVATE_DEPENDS...): a static library of one folder.
+# The flags come first, so that what a dependency switches off stays off.
 function(moetier_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
@@ -28,8 +32,9 @@ function(moetier_library name)
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 endfunction()
 
-# moetier_capnp(target files...): one static library of the C++ code of Cap'n Proto schemas. Who links it includes
-# "schemas/NAME.capnp.h"; the headers lie in a folder of their own, as system headers, so that our warnings stay ours.
+# moetier_capnp(target files...): one static library of the C++ code of Cap'n Proto schemas. Who
+# links it includes "schemas/NAME.capnp.h"; the headers lie in a folder of their own, as system
+# headers, so that our warnings stay ours.
 function(moetier_capnp target)
   set(CAPNPC_SRC_PREFIX ${CMAKE_SOURCE_DIR})
   set(CAPNPC_OUTPUT_DIR ${CMAKE_BINARY_DIR}/generated)
@@ -40,16 +45,19 @@ function(moetier_capnp target)
   target_link_libraries(${target} PUBLIC CapnProto::capnp)
 endfunction()
 
-# moetier_test(name SOURCES... DEPENDS... [SERIAL] [TIMEOUT seconds]): one test program. SERIAL for tests that start processes.
+# moetier_test(name SOURCES... DEPENDS... [SERIAL] [TIMEOUT seconds]): one test program. SERIAL for
+# tests that start processes.
 function(moetier_test name)
   cmake_parse_arguments(ARG "SERIAL" "TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE moetier_flags ${ARG_DEPENDS} GTest::gtest GTest::gtest_main GTest::gmock)
+  target_link_libraries(${name} PRIVATE
+    moetier_flags ${ARG_DEPENDS} GTest::gtest GTest::gtest_main GTest::gmock)
   add_test(NAME ${name} COMMAND ${name})
   moetier_test_limits(${name} "${ARG_TIMEOUT}" "${ARG_SERIAL}")
 endfunction()
 
-# moetier_test_limits(name seconds serial): the limits of a ctest test; "" = 120 seconds. Sanitized programs get four times as long.
+# moetier_test_limits(name seconds serial): the limits of a ctest test; "" = 120 seconds. Sanitized
+# programs get four times as long.
 function(moetier_test_limits name seconds serial)
   if(NOT seconds)
     set(seconds 120)
@@ -63,7 +71,8 @@ function(moetier_test_limits name seconds serial)
   endif()
 endfunction()
 
-# moetier_targets_below(out folder...): the names of all libraries and programs that these folders' CMakeLists.txt made.
+# moetier_targets_below(out folder...): the names of all libraries and programs that these folders'
+# CMakeLists.txt made.
 function(moetier_targets_below out)
   set(found)
   foreach(folder IN LISTS ARGN)
@@ -78,11 +87,15 @@ function(moetier_targets_below out)
   set(${out} ${found} PARENT_SCOPE)
 endfunction()
 
-# The target `product`: everything but the tests.
-function(moetier_product_target)
-  set(folders schemas eplb kernels transport workers coordinator actors)
-  list(TRANSFORM folders PREPEND ${CMAKE_SOURCE_DIR}/)
+# The product's targets, and `product`: everything but the tests.
+set(MOETIER_PRODUCT_FOLDERS schemas eplb kernels transport workers coordinator actors)
+function(moetier_product_targets out)
+  list(TRANSFORM MOETIER_PRODUCT_FOLDERS PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE folders)
   moetier_targets_below(targets ${folders})
+  set(${out} ${targets} PARENT_SCOPE)
+endfunction()
+function(moetier_product_target)
+  moetier_product_targets(targets)
   add_custom_target(product)
   add_dependencies(product ${targets})
 endfunction()

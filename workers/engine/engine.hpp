@@ -1,9 +1,9 @@
 #pragma once
-// The engine: one thread that progresses the worker's half of the data plane and computes. It serves
-// exchanges of many sources and sessions in any layer order, each from the generation that its rows
-// name; a generation it does not hold is answered STALE with the newest it holds. Commands reach it
-// through a mailbox, never through a lock on the layer's path; after start nothing on that path
-// allocates.
+// The engine: one thread that progresses the worker's half of the data plane and computes. It
+// serves exchanges of many sources and sessions in any layer order, each from the generation that
+// its rows name; a generation it does not hold is answered STALE with the newest it holds. Commands
+// reach it through a mailbox, never through a lock on the layer's path; after start nothing on that
+// path allocates.
 //
 // Thread: start, stop, post_*, progress, tick: any; the sinks are called on the engine's own thread
 // and must hand over at once.
@@ -21,10 +21,11 @@
 namespace moetier::workers {
 
 struct engine_options {
-  std::uint32_t rows_max = 4096;          // rows of one exchange
-  std::uint32_t top_k_max = 0;            // k of the widest row record
+  std::uint32_t layers = 0;       // MoE layers of the model
+  std::uint32_t rows_max = 4096;  // rows of one exchange
+  std::uint32_t top_k_max = 0;    // k of the widest row record
   std::uint32_t sources_max = 64;
-  duration_ns spin = 20 * k_microsecond;  // since the last useful progress, then sleep
+  duration_ns spin = 20 * k_microsecond;    // since the last useful progress, then sleep
   duration_ns quiet = 100 * k_millisecond;  // without an arrival: drained
 };
 
@@ -57,7 +58,7 @@ class engine final {
   // Where the engine stands, also while it is busy or stuck in a call. `counts` is filled only when
   // they changed since the last call with with_counts.
   engine_progress progress(bool with_counts);
-  std::uint64_t tick() const noexcept;  // rises while the engine turns: for /livez
+  std::uint64_t tick() const noexcept;          // rises while the engine turns: for /livez
   transport::carrier_counters carrier() const;  // as of the last turn
 
  private:

@@ -1,0 +1,232 @@
+#include "workers/layer/moe_layer.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace moetier::workers {
+namespace {
+
+constexpr std::uint32_t k_hidden = 8;
+constexpr std::uint32_t k_inner = 4;
+constexpr std::uint32_t k_top_k = 3;
+constexpr std::uint32_t k_rows = 16;
+
+// A half that keeps one return region and what was given back.
+class captured_half final : public transport::WorkerHalf {
+ public:
+  const transport::member_address& address() const noexcept override { return address_; }
+  expected<void> attach_source(const transport::source_identity&, const transport::source_shape&,
+                               const transport::member_address&) override {
+    return {};
+  }
+  void detach_source(source_id) override {}
+  std::size_t poll(std::span<transport::arrival>) override { return 0; }
+  std::span<std::byte> return_region(transport::arrival_ticket) override { return region; }
+  transport::comm_status give_back(transport::arrival_ticket, std::uint32_t given, status code,
+                                   std::uint64_t number) override {
+    rows = given;
+    result = code;
+    detail = number;
+    return transport::comm_status::ok;
+  }
+  void wait(std::chrono::nanoseconds, std::chrono::nanoseconds) override {}
+  void wake() noexcept override {}
+  transport::carrier_counters counters() const noexcept override { return {}; }
+
+  std::vector<std::byte> region;
+  std::uint32_t rows = 0;
+  status result = status::pending;
+  std::uint64_t detail = 0;
+
+ private:
+  transport::member_address address_;
+};
+
+struct moe_layer_test : ::testing::Test {
+  std::unique_ptr<kernels::Backend> backend = *kernels::make_cpu_backend(
+      "cpu_ref", {k_hidden, k_inner, dtype::f32, activation_kind::swiglu}, {}, {});
+  captured_half half;
+  MoeLayer layer{
+      {.layers = 2, .rows_max = k_rows, .top_k_max = k_top_k, .sources_max = 4}, *backend, half};
+  std::vector<std::vector<float>> weights;  // per expert: gate, up, down
+  transport::source_shape shape{.rows_max = k_rows,
+                                .hidden_stride = k_hidden * 4,
+                                .top_k = k_top_k,
+                                .return_stride = k_hidden * 4,
+                                .return_rows_max = k_rows * k_top_k};
+  std::vector<float> hidden = std::vector<float>(k_rows * k_hidden);
+  std::vector<std::byte> records;
+  std::uint64_t step = 0;
+
+  void SetUp() override {
+    for (int e = 0; e < 3; ++e) {
+      std::vector<float> w(3 * k_hidden * k_inner);
+      for (std::size_t i = 0; i < w.size(); ++i) w[i] = std::sin(float(i) * 0.7F + float(e));
+      weights.push_back(std::move(w));
+    }
+    for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] = std::cos(float(i) * 0.31F);
+    half.region.resize(std::size_t{shape.return_rows_max} * shape.return_stride);
+    layer.install(table(1), 10);  // this worker's slots are 10, 11, 12
+    layer.attach(source_id{1});
+  }
+
+  kernels::expert_tensors tensors(int e) const {
+    const auto bytes = std::as_bytes(std::span(weights[static_cast<std::size_t>(e)]));
+    const std::size_t one = bytes.size() / 3;
+    return {bytes.first(one), bytes.subspan(one, one), bytes.subspan(2 * one, one)};
+  }
+
+  // Layer 4 holds experts 0, 1; layer 6 experts 2, none, 0 in local slots 0, 1, 2.
+  std::shared_ptr<const generation_table> table(std::uint64_t generation) {
+    const std::vector<layer_slots> rows{{layer_id{4}, {0, 1}}, {layer_id{6}, {2, -1, 0}}};
+    std::vector<slot_content> contents;
+    for (const layer_slots& row : rows) {
+      for (const std::int32_t e : row.experts) {
+        contents.push_back({});
+        if (e < 0) continue;
+        auto* page =
+            static_cast<std::byte*>(::operator new[](backend->page_bytes(), std::align_val_t{64}));
+        aligned_.emplace_back(page);
+        backend->pack_page(tensors(e), {page, backend->page_bytes()});
+        contents.back() = {page, 1};
+      }
+    }
+    return std::make_shared<generation_table>(generation_number{generation}, plan_hash{5}, rows,
+                                              contents);
+  }
+
+  transport::arrival arrival(const std::vector<std::array<std::int32_t, k_top_k>>& slots,
+                             kernels::return_mode mode, std::uint16_t layer_number = 4) {
+    const std::size_t stride = transport::record_stride(k_top_k);
+    records.assign(slots.size() * stride, std::byte{0});
+    for (std::size_t r = 0; r < slots.size(); ++r) {
+      const std::array<float, k_top_k> w{0.5F, 0.25F, 2.0F};
+      std::memcpy(records.data() + r * stride + 4, slots[r].data(), 4 * k_top_k);
+      std::memcpy(records.data() + r * stride + 4 + 4 * k_top_k, w.data(), 4 * k_top_k);
+    }
+    transport::arrival a;
+    a.ticket = 1;
+    a.source = source_id{1};
+    a.key.step = ++step;
+    a.key.layer = layer_id{layer_number};
+    a.key.generation = generation_number{1};
+    a.key.plan = plan_hash{5};
+    a.key.return_mode = static_cast<std::uint8_t>(mode);
+    a.rows = static_cast<std::uint32_t>(slots.size());
+    a.hidden = std::as_bytes(std::span(hidden));
+    a.records = records;
+    a.shape = &shape;
+    return a;
+  }
+
+  std::vector<double> expert_row(int e, std::size_t row) const {
+    std::vector<double> y(k_hidden);
+    kernels::reference_expert(backend->shape(), tensors(e),
+                              std::span(hidden).subspan(row * k_hidden, k_hidden), y);
+    return y;
+  }
+
+  float given(std::size_t row, std::size_t column) const {
+    float v;
+    std::memcpy(&v, half.region.data() + row * shape.return_stride + column * 4, 4);
+    return v;
+  }
+
+ private:
+  struct release {
+    void operator()(std::byte* p) const { ::operator delete[](p, std::align_val_t{64}); }
+  };
+  std::vector<std::unique_ptr<std::byte, release>> aligned_;
+};
+
+TEST_F(moe_layer_test, sums_a_rows_own_experts_and_skips_other_workers_slots) {
+  EXPECT_EQ(layer.serve(
+                arrival({{10, 11, -1}, {99, 10, 3}, {-1, -1, -1}}, kernels::return_mode::partial)),
+            status::ok);
+  ASSERT_EQ(half.rows, 3U);
+  const auto a = expert_row(0, 0);
+  const auto b = expert_row(1, 0);
+  const auto c = expert_row(0, 1);
+  for (std::size_t i = 0; i < k_hidden; ++i) {
+    EXPECT_NEAR(given(0, i), 0.5 * a[i] + 0.25 * b[i], 1e-6);
+    EXPECT_NEAR(given(1, i), 0.25 * c[i], 1e-6);
+    EXPECT_EQ(given(2, i), 0.0F);
+  }
+  EXPECT_EQ(layer.counts().snapshot().counts, (std::vector<std::uint64_t>{2, 1, 0, 0, 0}));
+}
+
+TEST_F(moe_layer_test, gives_expert_rows_back_without_gaps_in_exact_mode) {
+  EXPECT_EQ(layer.serve(
+                arrival({{-1, 12, -1}, {3, -1, -1}, {12, -1, 10}}, kernels::return_mode::exact, 6)),
+            status::ok);
+  ASSERT_EQ(half.rows, 3U);
+  const std::vector<std::vector<double>> rows{expert_row(0, 0), expert_row(0, 2), expert_row(2, 2)};
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (std::size_t i = 0; i < k_hidden; ++i) EXPECT_NEAR(given(r, i), rows[r][i], 1e-6) << r;
+  }
+}
+
+TEST_F(moe_layer_test, answers_stale_with_the_newest_generation_it_holds) {
+  auto work = arrival({{10, -1, -1}}, kernels::return_mode::partial);
+  work.key.generation = generation_number{2};
+  EXPECT_EQ(layer.serve(work), status::stale_generation);
+  EXPECT_EQ(half.detail, 1U);
+  EXPECT_EQ(half.rows, 0U);
+  work.key.generation = generation_number{1};
+  work.key.plan = plan_hash{6};
+  EXPECT_EQ(layer.serve(work), status::stale_generation);
+}
+
+TEST_F(moe_layer_test, never_answers_with_an_expert_missing) {
+  EXPECT_EQ(layer.serve(arrival({{11, -1, -1}}, kernels::return_mode::partial, 6)),
+            status::invalid);
+  EXPECT_EQ(half.rows, 0U);
+  EXPECT_EQ(layer.serve(arrival({{10, -1, -1}}, kernels::return_mode::partial, 5)),
+            status::invalid);
+}
+
+TEST_F(moe_layer_test, refuses_a_second_copy_and_does_not_count_warm_up) {
+  auto work = arrival({{10, -1, -1}}, kernels::return_mode::partial);
+  work.key.flags = transport::k_flag_warmup;
+  EXPECT_EQ(layer.serve(work), status::ok);
+  EXPECT_EQ(layer.serve(work), status::bad_state);
+  EXPECT_EQ(layer.counts().snapshot().counts, (std::vector<std::uint64_t>(5, 0)));
+}
+
+TEST_F(moe_layer_test, serves_zero_rows) {
+  EXPECT_EQ(layer.serve(arrival({}, kernels::return_mode::partial)), status::ok);
+  EXPECT_EQ(half.rows, 0U);
+}
+
+TEST_F(moe_layer_test, keeps_an_old_generation_until_no_step_holds_it) {
+  auto open = arrival({{10, -1, -1}}, kernels::return_mode::partial);
+  open.key.chunk_count = 2;  // its last chunk never comes here
+  ASSERT_EQ(layer.serve(open), status::ok);
+  layer.install(table(2), 10);
+  EXPECT_FALSE(layer.release(generation_number{2}));
+  layer.detach(source_id{1});
+  EXPECT_TRUE(layer.release(generation_number{2}));
+  layer.attach(source_id{1});
+  auto old = arrival({{10, -1, -1}}, kernels::return_mode::partial);
+  EXPECT_EQ(layer.serve(old), status::stale_generation);
+  EXPECT_EQ(half.detail, 2U);
+}
+
+TEST_F(moe_layer_test, refuses_sources_whose_rows_it_cannot_read) {
+  EXPECT_TRUE(layer.check_source(shape).has_value());
+  auto wide = shape;
+  wide.hidden_stride = 48;
+  EXPECT_EQ(layer.check_source(wide).error().text, "hidden_stride is 48; allowed: 32");
+  auto many = shape;
+  many.rows_max = k_rows + 1;
+  EXPECT_EQ(layer.check_source(many).error().text, "rows_max is 17; allowed: 1 to 16");
+  auto k = shape;
+  k.top_k = 0;
+  EXPECT_EQ(layer.check_source(k).error().text, "top_k is 0; allowed: 1 to 3");
+}
+
+}  // namespace
+}  // namespace moetier::workers

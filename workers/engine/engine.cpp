@@ -1,0 +1,241 @@
+#include "workers/engine/engine.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <type_traits>
+
+#include <pthread.h>
+
+#include "schemas/base/assert.hpp"
+#include "workers/engine/mailbox.hpp"
+#include "workers/layer/moe_layer.hpp"
+
+namespace moetier::workers {
+namespace {
+
+constexpr std::size_t k_arrivals_max = 64;                     // taken from the carrier at once
+constexpr duration_ns k_sleep_max = 100 * k_millisecond;       // so that tick rises when idle
+constexpr duration_ns k_counters_every = 100 * k_millisecond;  // refresh of what others read
+
+std::chrono::nanoseconds nanoseconds(duration_ns d) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(d));
+}
+
+transport::source_shape shape_of(const control::source_attachment& s) {
+  return {.rows_max = s.rows_max,
+          .hidden_stride = s.hidden_stride,
+          .top_k = s.top_k,
+          .return_stride = s.return_stride,
+          .return_rows_max = s.return_rows_max,
+          .banks = s.banks};
+}
+
+}  // namespace
+
+class engine::loop {
+ public:
+  loop(const engine_options& options, kernels::Backend& backend, transport::WorkerHalf& half,
+       sinks out)
+      : options_(options),
+        half_(half),
+        out_(std::move(out)),
+        layer_({.layers = options.layers,
+                .rows_max = options.rows_max,
+                .top_k_max = options.top_k_max,
+                .sources_max = options.sources_max},
+               backend, half),
+        attached_(options.sources_max) {}
+
+  void start() {
+    MOETIER_ASSERT(!thread_.joinable());
+    thread_ = std::thread([this] { run(); });
+  }
+
+  void stop() {
+    stopping_.store(true, std::memory_order_release);
+    half_.wake();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  void post(engine_command command) {
+    mail_.post(std::move(command));
+    half_.wake();
+  }
+
+  engine_progress progress(bool with_counts) {
+    engine_progress p;
+    p.tick = tick_.load(std::memory_order_relaxed);
+    p.tickets_ended = ended_.load(std::memory_order_relaxed);
+    p.calls_total = p.tickets_ended;
+    p.rows_total = rows_.load(std::memory_order_relaxed);
+    const time_ns since = busy_since_.load(std::memory_order_relaxed);
+    p.oldest_batch_ns = since == 0 ? 0 : monotonic_now() - since;
+    if (with_counts) add_counts(p);
+    return p;
+  }
+
+  std::uint64_t tick() const noexcept { return tick_.load(std::memory_order_relaxed); }
+
+  transport::carrier_counters carrier() const {
+    const std::lock_guard lock(counters_mutex_);
+    return counters_;
+  }
+
+ private:
+  void run() {
+    pthread_setname_np(pthread_self(), "moetier-engine");
+    std::array<transport::arrival, k_arrivals_max> arrivals;
+    time_ns counters_due = 0;
+    while (!stopping_.load(std::memory_order_acquire)) {
+      tick_.fetch_add(1, std::memory_order_relaxed);
+      if (mail_.pending()) obey();
+      const std::size_t n = half_.poll(arrivals);
+      for (std::size_t i = 0; i < n; ++i) serve(arrivals[i]);
+      const time_ns now = monotonic_now();
+      if (n > 0) last_arrival_ = now;
+      if (release_.has_value()) try_release();
+      if (draining_ && now - last_arrival_ >= options_.quiet) drained();
+      if (now >= counters_due) {
+        const std::lock_guard lock(counters_mutex_);
+        counters_ = half_.counters();
+        counters_due = now + k_counters_every;
+      }
+      if (n == 0) half_.wait(nanoseconds(options_.spin), nanoseconds(sleep_limit()));
+    }
+  }
+
+  duration_ns sleep_limit() const { return draining_ ? options_.quiet / 4 : k_sleep_max; }
+
+  void serve(const transport::arrival& work) {
+    busy_since_.store(monotonic_now(), std::memory_order_relaxed);
+    layer_.serve(work);
+    busy_since_.store(0, std::memory_order_relaxed);
+    ended_.fetch_add(1, std::memory_order_relaxed);
+    rows_.store(layer_.rows_total(), std::memory_order_relaxed);
+  }
+
+  void obey() {
+    for (engine_command& command : mail_.take()) {
+      std::visit([this](auto& c) { act(c); }, command);
+    }
+  }
+
+  void act(serve_command& c) { layer_.install(std::move(c.table), c.first_slot); }
+
+  void act(const release_command& c) {
+    release_ = c.older_than;
+    try_release();
+  }
+
+  void act(const attach_command& c) {
+    const transport::source_shape shape = shape_of(c.source);
+    expected<void> done = layer_.check_source(shape);
+    if (done && c.source.source.value >= attached_.size()) {
+      done = fail(reason::limit_exceeded, "source id", c.source.source.value, attached_.size() - 1);
+    }
+    if (done) {
+      const auto* first = reinterpret_cast<const std::byte*>(c.source.address.data());
+      done = half_.attach_source({.source = c.source.source,
+                                  .session = c.source.session,
+                                  .incarnation = c.source.incarnation},
+                                 shape, {first, first + c.source.address.size()});
+    }
+    if (done) {
+      layer_.attach(c.source.source);
+      attached_[c.source.source.value] = c.source.incarnation;
+    }
+    out_.on_attached({.source = c.source.source,
+                      .incarnation = c.source.incarnation,
+                      .accepted = done.has_value(),
+                      .text = done ? std::string() : done.error().text});
+  }
+
+  void act(const detach_command& c) {
+    // A late DETACH of an earlier incarnation must not end the one that took its place.
+    if (c.source.value >= attached_.size() || attached_[c.source.value] != c.incarnation) return;
+    attached_[c.source.value] = {};
+    half_.detach_source(c.source);
+    layer_.detach(c.source);
+  }
+
+  void act(const drain_command&) {
+    draining_ = true;
+    last_arrival_ = monotonic_now();
+  }
+
+  void try_release() {
+    if (!layer_.release(*release_)) return;
+    out_.on_released({.generation = *release_});
+    release_.reset();
+  }
+
+  void drained() {
+    draining_ = false;
+    out_.on_drained();
+  }
+
+  void add_counts(engine_progress& p) {
+    slot_counts::reading now = layer_.counts().snapshot();
+    if (now.generation == reported_.generation && now.counts == reported_.counts) return;
+    p.counted_generation = now.generation;
+    p.counts = now.counts;
+    reported_ = std::move(now);
+  }
+
+  const engine_options options_;
+  transport::WorkerHalf& half_;
+  const sinks out_;
+  MoeLayer layer_;
+  mailbox mail_;
+  std::thread thread_;
+
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> tick_{0};
+  std::atomic<std::uint64_t> ended_{0};
+  std::atomic<std::uint64_t> rows_{0};
+  std::atomic<time_ns> busy_since_{0};
+
+  // Engine thread only.
+  std::vector<incarnation_id> attached_;  // by source id; 0 = none
+  std::optional<generation_number> release_;
+  bool draining_ = false;
+  time_ns last_arrival_ = 0;
+
+  mutable std::mutex counters_mutex_;
+  transport::carrier_counters counters_;
+
+  slot_counts::reading reported_;  // the caller of progress(true) only
+};
+
+engine::engine(const engine_options& options, kernels::Backend& backend,
+               transport::WorkerHalf& half, sinks out)
+    : loop_(std::make_unique<loop>(options, backend, half, std::move(out))) {}
+
+engine::~engine() { loop_->stop(); }
+
+void engine::start() { loop_->start(); }
+void engine::stop() { loop_->stop(); }
+
+void engine::post_serve(std::shared_ptr<const generation_table> table, std::uint32_t first_slot) {
+  MOETIER_ASSERT(table != nullptr);
+  loop_->post(serve_command{std::move(table), first_slot});
+}
+void engine::post_release(generation_number older_than) {
+  loop_->post(release_command{older_than});
+}
+void engine::post_attach(const control::source_attachment& source) {
+  loop_->post(attach_command{source});
+}
+void engine::post_detach(source_id source, incarnation_id incarnation) {
+  loop_->post(detach_command{source, incarnation});
+}
+void engine::post_drain() { loop_->post(drain_command{}); }
+
+engine_progress engine::progress(bool with_counts) { return loop_->progress(with_counts); }
+std::uint64_t engine::tick() const noexcept { return loop_->tick(); }
+transport::carrier_counters engine::carrier() const { return loop_->carrier(); }
+
+}  // namespace moetier::workers

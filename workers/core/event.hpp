@@ -49,11 +49,12 @@ struct engine_progress {  // from the engine, several times a heartbeat
 struct pages_released {
   generation_number generation;
 };
-struct shut_down {};  // SIGTERM: say leaving, drain, stop
+struct shut_down {};       // SIGTERM: say leaving, drain, stop
+struct engine_drained {};  // after drain_engine: nothing is in flight any more
 
-using event =
-    std::variant<link_up, link_lost, coordinator_message, time_passed, plan_loaded,
-                 plan_load_failed, source_attach_done, engine_progress, pages_released, shut_down>;
+using event = std::variant<link_up, link_lost, coordinator_message, time_passed, plan_loaded,
+                           plan_load_failed, source_attach_done, engine_progress, pages_released,
+                           shut_down, engine_drained>;
 
 // --- effects ---
 struct send {
@@ -66,8 +67,9 @@ struct load_plan {
   eplb::placement placement;
   worker_id self;
 };
-struct cancel_load {
+struct cancel_load {  // stop loading it, or free its pages if it is loaded; it is not in service
   generation_number generation;
+  plan_hash plan;
 };
 struct serve_generation {
   generation_number generation;

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::size_t k_text_bytes_max = 1024;
 constexpr std::size_t k_held_max = 4;
-constexpr std::size_t k_sources_listed_max = 1024;
 constexpr std::size_t k_slots_listed_max = std::size_t{k_layers_max} * k_slots_per_worker_max;
 constexpr int k_nesting_max = 8;
 

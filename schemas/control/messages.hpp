@@ -12,6 +12,7 @@
 // `heartbeat` and `heartbeat_answer` run both ways all the time; `load_report` carries counts;
 // `leaving` announces a worker's orderly end. Thread: any (values).
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -22,6 +23,7 @@
 namespace moetier::control {
 
 inline constexpr std::uint32_t k_protocol_version = 1;
+inline constexpr std::size_t k_sources_listed_max = 1024;  // places of a worker's attach table
 
 enum class generation_state : std::uint8_t {
   preparing = 0,

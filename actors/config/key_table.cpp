@@ -1,0 +1,192 @@
+#include "actors/config/key_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "actors/config/endpoint.hpp"
+
+namespace moetier::config {
+namespace {
+
+// One legal-text predicate and one printer per type; a row below only names section and member.
+bool put_text(std::string& at, std::string_view text) {
+  if (text.empty() || text.size() > 4096) return false;
+  at = text;
+  return true;
+}
+bool put_endpoint(std::string& at, std::string_view text) {
+  return parse_endpoint(text).has_value() && put_text(at, text);
+}
+bool put_choice(std::string& at, std::string_view text, std::span<const std::string_view> choices) {
+  return std::find(choices.begin(), choices.end(), text) != choices.end() && put_text(at, text);
+}
+bool put_logical(bool& at, std::string_view text) {
+  if (text != "true" && text != "false") return false;
+  at = text == "true";
+  return true;
+}
+bool put_count(std::uint32_t& at, std::string_view text, std::uint32_t min, std::uint32_t max) {
+  const auto value = parse_count(text);
+  if (!value || *value < min || *value > max) return false;
+  at = static_cast<std::uint32_t>(*value);
+  return true;
+}
+bool put_duration(duration_ns& at, std::string_view text, duration_ns min, duration_ns max) {
+  const auto value = parse_duration(text);
+  if (!value || *value < min || *value > max) return false;
+  at = *value;
+  return true;
+}
+
+constexpr std::array<std::string_view, 5> k_levels{"debug", "info", "warn", "error", "off"};
+constexpr std::array<std::string_view, 2> k_devices{"auto", "cpu"};
+constexpr std::array<std::string_view, 2> k_carriers{"auto", "ucx"};
+constexpr std::array<std::string_view, 2> k_tcp{"loopback", "off"};
+constexpr std::array<std::string_view, 3> k_checksum{"auto", "on", "off"};
+constexpr std::array<std::string_view, 3> k_backends{"auto", "cpu_avx2", "cpu_ref"};
+constexpr std::array<std::string_view, 2> k_modes{"partial", "exact"};
+
+#define MOETIER_PUT(expression) [](settings& s, std::string_view text) { return expression; }
+#define MOETIER_SHOW(expression) [](const settings& s) -> std::string { return expression; }
+#define MOETIER_TEXT(member) MOETIER_PUT(put_text(s.member, text)), MOETIER_SHOW(s.member)
+#define MOETIER_ENDPOINT(member) MOETIER_PUT(put_endpoint(s.member, text)), MOETIER_SHOW(s.member)
+#define MOETIER_CHOICE(member, list) \
+  MOETIER_PUT(put_choice(s.member, text, list)), MOETIER_SHOW(s.member)
+#define MOETIER_COUNT(member, min, max) \
+  MOETIER_PUT(put_count(s.member, text, min, max)), MOETIER_SHOW(std::to_string(s.member))
+#define MOETIER_DURATION(member, min, max) \
+  MOETIER_PUT(put_duration(s.member, text, min, max)), MOETIER_SHOW(duration_text(s.member))
+
+constexpr duration_ns k_hour = 3600 * k_second;
+
+constexpr key_row k_rows[] = {
+    {"model.path", "--model", k_up | k_coordinator | k_worker, "a directory",
+     "Hugging Face model directory; only expert tensors are read", MOETIER_TEXT(model.path)},
+    {"coordinator.rpc_listen", "--rpc-listen", k_coordinator, "host:port",
+     "where clients connect", MOETIER_ENDPOINT(coordinator.rpc_listen)},
+    {"coordinator.control_listen", "--control-listen", k_coordinator, "host:port on loopback",
+     "where workers connect", MOETIER_ENDPOINT(coordinator.control_listen)},
+    {"coordinator.state_dir", "--state-dir", k_up | k_coordinator, "a directory",
+     "the durable record, mode 0700", MOETIER_TEXT(coordinator.state_dir)},
+    {"coordinator.placement", "--placement", k_up | k_coordinator, "a plan file",
+     "which expert sits in which slot; without it the default placement",
+     MOETIER_TEXT(coordinator.placement)},
+    {"coordinator.workers", "--workers", k_up | k_coordinator, "1 to 64",
+     "the first placement waits for so many workers",
+     MOETIER_COUNT(coordinator.workers, 1, k_workers_max)},
+    {"worker.coordinator", "--coordinator", k_worker, "host:port on loopback",
+     "the coordinator's control address", MOETIER_ENDPOINT(worker.coordinator)},
+    {"worker.name", "--name", k_worker, "1 to 64 characters",
+     "how a restarted worker finds its place again",
+     MOETIER_PUT(text.size() <= k_worker_name_bytes_max && put_text(s.worker.name, text)),
+     MOETIER_SHOW(s.worker.name)},
+    {"worker.device", "--device", k_up | k_worker, "auto or cpu", "what computes",
+     MOETIER_CHOICE(worker.device, k_devices)},
+    {"worker.slots", "--slots", k_up | k_worker, "auto or 1 to 1024", "slots per layer",
+     MOETIER_PUT(text == "auto" ? (s.worker.slots = 0, true)
+                                : put_count(s.worker.slots, text, 1, k_slots_per_worker_max)),
+     MOETIER_SHOW(s.worker.slots == 0 ? "auto" : std::to_string(s.worker.slots))},
+    {"worker.spare_pages", "--spare-pages", k_up | k_worker, "0 to 65536",
+     "pages kept free for weights on the move", MOETIER_COUNT(worker.spare_pages, 0, 65536)},
+    {"worker.threads", "--threads", k_up | k_worker, "1 to 256", "threads that compute",
+     MOETIER_COUNT(worker.threads, 1, 256)},
+    {"http.listen", "--http-listen", k_coordinator | k_worker, "host:port",
+     "health, metrics and status; worker@N adds N to the port", MOETIER_ENDPOINT(http.listen)},
+    {"transport.listen", "--transport-listen", k_up | k_coordinator | k_worker, "a host name",
+     "interface of the data plane", MOETIER_TEXT(transport.listen)},
+    {"transport.carrier", "", 0, "auto or ucx", "how rows travel",
+     MOETIER_CHOICE(transport.carrier, k_carriers)},
+    {"transport.allow_tcp", "", 0, "loopback or off", "whether rows may fall back to TCP",
+     MOETIER_CHOICE(transport.allow_tcp, k_tcp)},
+    {"transport.checksum", "", 0, "auto, on or off", "CRC32C over rows; auto = over TCP",
+     MOETIER_CHOICE(transport.checksum, k_checksum)},
+    {"transport.max_workers", "", 0, "1 to 64", "workers of the tier",
+     MOETIER_COUNT(transport.max_workers, 1, k_workers_max)},
+    {"transport.max_sources", "", 0, "1 to 64", "sources attached at once",
+     MOETIER_COUNT(transport.max_sources, 1, k_sources_max)},
+    {"gateway.enabled", "", 0, "true or false", "serve thin clients",
+     MOETIER_PUT(put_logical(s.gateway.enabled, text)),
+     MOETIER_SHOW(s.gateway.enabled ? "true" : "false")},
+    {"backend.force", "--backend", k_up | k_worker, "auto, cpu_avx2 or cpu_ref",
+     "which backend computes; a forced one that cannot run is an error",
+     MOETIER_CHOICE(backend.force, k_backends)},
+    {"moe.return_mode", "", 0, "partial or exact", "default of sessions made here",
+     MOETIER_CHOICE(moe.return_mode, k_modes)},
+    {"session.lease", "", 0, "100ms to 1h", "a session ends so long after its last renewal",
+     MOETIER_DURATION(session.lease, 100 * k_millisecond, k_hour)},
+    {"session.max", "", 0, "1 to 64", "sessions at once",
+     MOETIER_COUNT(session.max, 1, k_sessions_max)},
+    {"session.max_tokens", "", 0, "1 to 4096", "tokens of one micro-batch",
+     MOETIER_COUNT(session.max_tokens, 1, k_tokens_max)},
+    {"session.max_micro_batches", "", 0, "1 to 4", "micro-batches of one session",
+     MOETIER_COUNT(session.max_micro_batches, 1, k_micro_batches_max)},
+    {"replay.max", "", 0, "0 to 16", "replays of a step before its error is told",
+     MOETIER_COUNT(replay.max, 0, 16)},
+    {"deadline.decode", "", 0, "1ms to 1h", "deadline of a call that names none",
+     MOETIER_DURATION(deadline.decode, k_millisecond, k_hour)},
+    {"detect.heartbeat", "", 0, "10ms to 10s", "between two beats of a worker",
+     MOETIER_DURATION(detect.heartbeat, 10 * k_millisecond, 10 * k_second)},
+    {"detect.timeout", "", 0, "at least 4 heartbeats, to 60s", "silence that ends a member",
+     MOETIER_DURATION(detect.timeout, 40 * k_millisecond, 60 * k_second)},
+    {"drain.timeout", "", 0, "0s to 1h", "what is in flight gets so long after SIGTERM",
+     MOETIER_DURATION(drain.timeout, 0, k_hour)},
+    {"restart.budget", "", 0, "COUNT in DURATION", "restarts of a dead child before giving up",
+     [](settings& s, std::string_view text) {
+       const auto value = parse_budget(text);
+       if (value) s.restart.budget = *value;
+       return value.has_value();
+     },
+     MOETIER_SHOW(budget_text(s.restart.budget))},
+    {"security.cert", "", 0, "a file", "own certificate", MOETIER_TEXT(security.cert)},
+    {"security.key", "", 0, "a file", "its key, mode 0600", MOETIER_TEXT(security.key)},
+    {"security.ca", "", 0, "a file", "the zone's certificate authority",
+     MOETIER_TEXT(security.ca)},
+    {"log.level", "--log-level", k_up | k_coordinator | k_worker, "debug, info, warn, error or off",
+     "least severe line that is written", MOETIER_CHOICE(log.level, k_levels)},
+};
+
+#undef MOETIER_PUT
+#undef MOETIER_SHOW
+#undef MOETIER_TEXT
+#undef MOETIER_ENDPOINT
+#undef MOETIER_CHOICE
+#undef MOETIER_COUNT
+#undef MOETIER_DURATION
+
+// Levenshtein distance; keys are short.
+std::size_t edits(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::span<const key_row> key_table() noexcept { return k_rows; }
+
+const key_row* find_key(std::string_view key) noexcept {
+  const auto at = std::find_if(std::begin(k_rows), std::end(k_rows),
+                               [&](const key_row& row) { return row.key == key; });
+  return at == std::end(k_rows) ? nullptr : at;
+}
+
+std::string_view nearest_key(std::string_view key) noexcept {
+  const std::string_view given = key.substr(0, 128);
+  return std::min_element(std::begin(k_rows), std::end(k_rows),
+                          [&](const key_row& a, const key_row& b) {
+                            return edits(a.key, given) < edits(b.key, given);
+                          })
+      ->key;
+}
+
+}  // namespace moetier::config

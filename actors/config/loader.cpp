@@ -1,0 +1,129 @@
+#include "actors/config/loader.hpp"
+
+#include <cctype>
+
+#include <fmt/core.h>
+
+#include "actors/config/endpoint.hpp"
+#include "actors/config/key_table.hpp"
+
+namespace moetier::config {
+namespace {
+
+template <class... Args>
+unexpected_error refuse_at(const std::string& place, reason why, const Args&... args) {
+  error e = make_error(why, args...);
+  e.text = place + ": " + e.text;
+  return unexpected_error(std::move(e));
+}
+
+expected<void> apply(const entry& e, loaded& into) {
+  const key_row* row = find_key(e.key);
+  if (row == nullptr) {
+    return refuse_at(e.place, reason::config_unknown_key, e.key, nearest_key(e.key));
+  }
+  if (!row->put(into.values, e.value)) {
+    return refuse_at(e.place, reason::config_invalid, e.key, fmt::format("'{}'", e.value.substr(0, 64)),
+                     row->allowed);
+  }
+  into.origins[static_cast<std::size_t>(row - key_table().data())] = e.place;
+  return {};
+}
+
+class joint_rules final {
+ public:
+  explicit joint_rules(const loaded& l) : loaded_(l) {}
+
+  expected<void> check() const {
+    const settings& s = loaded_.values;
+    if (s.detect.timeout < 4 * s.detect.heartbeat) {
+      return refuse("detect.timeout",
+                    fmt::format("at least 4 heartbeats of {}", duration_text(s.detect.heartbeat)));
+    }
+    for (const std::string_view key : {"security.cert", "security.key", "security.ca"}) {
+      if (!value_of(key).empty()) {
+        return refuse_at(origin_of(key), reason::not_enabled, fmt::format("setting {}", key));
+      }
+    }
+    for (const std::string_view key : {"coordinator.rpc_listen", "coordinator.control_listen",
+                                       "worker.coordinator", "http.listen"}) {
+      const auto place = parse_endpoint(value_of(key));
+      if (!place || !is_loopback(place->host)) return refuse(key, "host:port on loopback");
+    }
+    if (!is_loopback(s.transport.listen)) return refuse("transport.listen", "a loopback host");
+    return {};
+  }
+
+ private:
+  std::string value_of(std::string_view key) const { return find_key(key)->show(loaded_.values); }
+  const std::string& origin_of(std::string_view key) const {
+    return loaded_.origins[static_cast<std::size_t>(find_key(key) - key_table().data())];
+  }
+  unexpected_error refuse(std::string_view key, std::string_view allowed) const {
+    return refuse_at(origin_of(key), reason::config_invalid, key, fmt::format("'{}'", value_of(key)),
+                     allowed);
+  }
+
+  const loaded& loaded_;
+};
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (std::iscntrl(static_cast<unsigned char>(c)) != 0) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+expected<loaded> load(std::span<const layer> layers) {
+  loaded result;
+  result.origins.assign(key_table().size(), "default");
+  for (const layer& entries : layers) {
+    for (const entry& e : entries) {
+      if (auto done = apply(e, result); !done) return tl::unexpected(done.error());
+    }
+  }
+  if (auto legal = joint_rules(result).check(); !legal) return tl::unexpected(legal.error());
+  return result;
+}
+
+std::string print_yaml(const loaded& l) {
+  std::string out;
+  std::string_view section;
+  for (std::size_t i = 0; i < key_table().size(); ++i) {
+    const key_row& row = key_table()[i];
+    const std::size_t dot = row.key.find('.');
+    if (row.key.substr(0, dot) != section) {
+      section = row.key.substr(0, dot);
+      out += fmt::format("{}:\n", section);
+    }
+    const std::string value = row.show(l.values);
+    // An unset text has no legal value: it is shown, but not set again by whoever loads this.
+    const std::string line = value.empty()
+                                 ? fmt::format("  # {}:", row.key.substr(dot + 1))
+                                 : fmt::format("  {}: {}", row.key.substr(dot + 1), quoted(value));
+    out += fmt::format("{:<44} # {}\n", line, l.origins[i]);
+  }
+  return out;
+}
+
+std::string print_json(const loaded& l) {
+  std::string out = "{\"schema\":\"moetier.config.1\",\"settings\":{";
+  for (std::size_t i = 0; i < key_table().size(); ++i) {
+    out += fmt::format("{}{}:{{\"value\":{},\"origin\":{}}}", i == 0 ? "" : ",",
+                       quoted(key_table()[i].key), quoted(key_table()[i].show(l.values)),
+                       quoted(l.origins[i]));
+  }
+  return out + "}}\n";
+}
+
+}  // namespace moetier::config

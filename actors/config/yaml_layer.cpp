@@ -1,0 +1,102 @@
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <fmt/core.h>
+#include <yaml-cpp/yaml.h>
+
+#include "actors/config/layer.hpp"
+
+namespace moetier::config {
+namespace {
+
+constexpr std::size_t k_file_bytes_max = 1 << 20;
+
+// yaml-cpp keeps doubled keys and turns 010 into 8, so nodes are walked here and values stay text.
+class walk final {
+ public:
+  explicit walk(std::string_view file) : file_(file) {}
+
+  expected<layer> document(const YAML::Node& root) {
+    if (root.IsNull()) return layer{};
+    if (auto done = sections(root); !done) return tl::unexpected(done.error());
+    return std::move(entries_);
+  }
+
+ private:
+  std::string place(const YAML::Node& node) const {
+    return fmt::format("{}:{}", file_, node.Mark().line + 1);
+  }
+  unexpected_error malformed(const YAML::Node& at, std::string_view why) const {
+    return fail(reason::file_malformed, place(at), why);
+  }
+
+  expected<void> sections(const YAML::Node& root) {
+    if (!root.IsMap()) return malformed(root, "it must be a mapping of sections");
+    std::set<std::string> seen;
+    for (const auto& pair : root) {
+      if (auto key = unique_key(pair.first, seen); !key) return key;
+      if (pair.second.IsNull()) continue;
+      if (!pair.second.IsMap()) {
+        return malformed(pair.second, "a section must be a mapping of settings");
+      }
+      if (auto done = section(pair.first.Scalar(), pair.second); !done) return done;
+    }
+    return {};
+  }
+
+  expected<void> section(const std::string& name, const YAML::Node& node) {
+    std::set<std::string> seen;
+    for (const auto& pair : node) {
+      if (auto key = unique_key(pair.first, seen); !key) return key;
+      if (!pair.second.IsScalar()) {
+        return malformed(pair.first, fmt::format("setting {}.{} must have one plain value", name,
+                                                 pair.first.Scalar()));
+      }
+      entries_.push_back(
+          {name + "." + pair.first.Scalar(), pair.second.Scalar(), place(pair.first)});
+    }
+    return {};
+  }
+
+  expected<void> unique_key(const YAML::Node& key, std::set<std::string>& seen) const {
+    if (!key.IsScalar()) return malformed(key, "a key must be a plain name");
+    if (!seen.insert(key.Scalar()).second) {
+      return malformed(key, fmt::format("key {} stands twice", key.Scalar()));
+    }
+    return {};
+  }
+
+  std::string_view file_;
+  layer entries_;
+};
+
+}  // namespace
+
+expected<layer> read_yaml(std::string_view text, std::string_view file_name) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.empty()) return layer{};
+    if (documents.size() > 1) {
+      return fail(reason::file_malformed, file_name, "it holds more than one document");
+    }
+    return walk(file_name).document(documents.front());
+  } catch (const YAML::Exception& e) {
+    return fail(reason::file_malformed, fmt::format("{}:{}", file_name, e.mark.line + 1), e.msg);
+  }
+}
+
+expected<layer> read_yaml_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(reason::file_unreadable, path, "it cannot be opened");
+  std::string text(k_file_bytes_max + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad()) return fail(reason::file_unreadable, path, "reading failed");
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() > k_file_bytes_max) {
+    return fail(reason::file_malformed, path, "it is larger than 1 MiB");
+  }
+  return read_yaml(text, path);
+}
+
+}  // namespace moetier::config

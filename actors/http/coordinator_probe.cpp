@@ -1,0 +1,63 @@
+#include "actors/http/coordinator_probe.hpp"
+
+#include <array>
+
+#include "actors/http/metric_text.hpp"
+#include "schemas/base/time.hpp"
+
+namespace moetier::http {
+namespace {
+
+using coordinator::worker_state;
+
+double seconds(duration_ns d) { return static_cast<double>(d) / static_cast<double>(k_second); }
+
+void add_members(metric_text& m, const coordinator::tier_view& view) {
+  constexpr std::array states{worker_state::joining, worker_state::preparing, worker_state::serving,
+                              worker_state::leaving, worker_state::lost};
+  m.gauge("coordinator_workers", "Workers by state.");
+  for (const worker_state s : states) {
+    std::uint64_t count = 0;
+    for (const auto& w : view.workers) count += w.state == s ? 1 : 0;
+    m.sample(count, {{"state", std::string(worker_state_name(s))}});
+  }
+  std::uint64_t observed = 0;
+  std::uint64_t agreed = 0;
+  for (const auto& w : view.workers) observed += w.state != worker_state::lost ? 1 : 0;
+  if (view.snapshot) {
+    for (const auto& w : view.snapshot->workers) agreed += w.live ? 1 : 0;
+  }
+  m.gauge("coordinator_members", "Workers that answer (observed) and workers of the epoch (agreed).");
+  m.sample(observed, {{"view", "observed"}});
+  m.sample(agreed, {{"view", "agreed"}});
+  m.gauge("coordinator_sessions", "Open sessions.");
+  m.sample(view.sessions.size());
+  m.gauge("coordinator_heartbeat_age_seconds", "Since the last good beat of a worker.");
+  for (const auto& w : view.workers) {
+    m.sample(seconds(w.heartbeat_age), {{"worker", std::to_string(w.worker.value)}});
+  }
+}
+
+}  // namespace
+
+std::string coordinator_metrics(const coordinator::tier_view& view,
+                                const coordinator_counters& counters) {
+  metric_text m;
+  add_process_families(m, counters.log_lines_dropped);
+  add_members(m, view);
+  m.gauge("coordinator_epoch", "Number of the committed set of workers.");
+  m.sample(view.epoch.value);
+  m.gauge("coordinator_generation", "Number of the committed plan; 0 = none yet.");
+  m.sample(view.generation.value);
+  m.gauge("coordinator_ready", "1 while every expert has a live replica.");
+  m.sample(view.ready ? 1.0 : 0.0);
+  m.gauge("coordinator_unreplicated_experts", "Experts of a layer with exactly one live replica.");
+  m.sample(view.unreplicated_experts);
+  m.gauge("coordinator_lost_experts", "Experts of a layer without a live replica.");
+  m.sample(view.lost_experts);
+  m.counter("coordinator_stale_commands_total", "Messages of older epochs or incarnations.");
+  m.sample(view.stale_commands_refused);
+  return m.text();
+}
+
+}  // namespace moetier::http

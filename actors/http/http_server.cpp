@@ -1,0 +1,129 @@
+#include "actors/http/http_server.hpp"
+
+#include <cstring>
+#include <exception>
+#include <mutex>
+
+#include <civetweb.h>
+#include <fmt/core.h>
+
+namespace moetier::http {
+namespace {
+
+constexpr const char* k_threads = "2";
+constexpr const char* k_request_timeout_ms = "5000";
+
+std::string_view reason_phrase(int code) noexcept {
+  switch (code) {
+    case 200: return "OK";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 503: return "Service Unavailable";
+    default: return "Internal Server Error";
+  }
+}
+
+void send(mg_connection* to, const response& r, bool head, std::string_view extra = {}) {
+  // Nothing is ever loaded from elsewhere, framed or kept: pages show the present.
+  const std::string header = fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
+      "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
+      "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n"
+      "Connection: close\r\n{}\r\n",
+      r.code, reason_phrase(r.code), r.type, r.body.size(), extra);
+  mg_write(to, header.data(), header.size());
+  if (!head && !r.body.empty()) mg_write(to, r.body.data(), r.body.size());
+}
+
+}  // namespace
+
+struct http_server::state {
+  std::vector<page> pages;
+  config::endpoint address;
+  mg_context* context = nullptr;
+  std::mutex mutex;
+  std::string last_message;  // what civetweb said, for the start's error
+
+  ~state() {
+    if (context != nullptr) mg_stop(context);
+  }
+
+  const page* find(std::string_view path) const {
+    for (const page& p : pages) {
+      if (p.path == path) return &p;
+    }
+    return nullptr;
+  }
+
+  response answer(const char* path) const {
+    const page* p = path == nullptr ? nullptr : find(path);
+    if (p == nullptr) return {404, "text/plain; charset=utf-8", "no such page\n"};
+    try {
+      return p->answer();
+    } catch (const std::exception&) {
+      return {500, "text/plain; charset=utf-8", "internal error\n"};
+    }
+  }
+
+  static int on_request(mg_connection* connection) {
+    const mg_request_info* request = mg_get_request_info(connection);
+    const auto* self = static_cast<const state*>(request->user_data);
+    const bool head = std::strcmp(request->request_method, "HEAD") == 0;
+    if (!head && std::strcmp(request->request_method, "GET") != 0) {
+      send(connection, {405, "text/plain; charset=utf-8", "GET and HEAD only\n"}, false,
+           "Allow: GET, HEAD\r\n");
+      return 405;
+    }
+    const response r = self->answer(request->local_uri);
+    send(connection, r, head);
+    return r.code;
+  }
+
+  static int on_message(const mg_connection* connection, const char* message) {
+    auto* self = static_cast<state*>(
+        mg_get_user_data(mg_get_context(const_cast<mg_connection*>(connection))));
+    if (self != nullptr) {
+      const std::lock_guard lock(self->mutex);
+      self->last_message = message;
+    }
+    return 1;  // handled: civetweb itself prints nothing
+  }
+};
+
+http_server::http_server(std::unique_ptr<state> s) : state_(std::move(s)) {}
+http_server::~http_server() = default;
+const config::endpoint& http_server::address() const noexcept { return state_->address; }
+
+expected<std::unique_ptr<http_server>> http_server::start(const config::endpoint& listen,
+                                                          std::vector<page> pages) {
+  auto s = std::make_unique<state>();
+  s->pages = std::move(pages);
+  s->address = listen;
+  // civetweb binds numbers only.
+  if (s->address.host == "localhost") s->address.host = "127.0.0.1";
+  const std::string port = config::endpoint_text(s->address);
+  const char* options[] = {"listening_ports",    port.c_str(),
+                           "num_threads",        k_threads,
+                           "request_timeout_ms", k_request_timeout_ms,
+                           "enable_keep_alive",  "no",
+                           nullptr};
+  mg_callbacks callbacks{};
+  callbacks.begin_request = &state::on_request;
+  callbacks.log_message = &state::on_message;
+  s->context = mg_start(&callbacks, s.get(), options);
+  if (s->context == nullptr) {
+    if (s->last_message.find("in use") == std::string::npos &&
+        s->last_message.find("98") == std::string::npos) {
+      return fail(reason::config_invalid, "http.listen", fmt::format("'{}'", port),
+                  "an address of this machine that may be bound");
+    }
+    return fail(reason::address_in_use, "http.listen");
+  }
+  mg_server_port bound[1]{};
+  if (mg_get_server_ports(s->context, 1, bound) == 1) {
+    s->address.port = static_cast<std::uint16_t>(bound[0].port);
+  }
+  return std::unique_ptr<http_server>(new http_server(std::move(s)));
+}
+
+}  // namespace moetier::http

@@ -1,0 +1,48 @@
+#pragma once
+// A small builder of Prometheus families for the probes: name, help, type, then samples. Every
+// name gets the prefix moetier_. Includes the metrics library, so only probes include this.
+// Thread: any (a value).
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+namespace moetier::http {
+
+class metric_text final {
+ public:
+  using labels = std::vector<prometheus::ClientMetric::Label>;
+
+  void gauge(std::string name, std::string help) {
+    begin(std::move(name), std::move(help), prometheus::MetricType::Gauge);
+  }
+  void counter(std::string name, std::string help) {
+    begin(std::move(name), std::move(help), prometheus::MetricType::Counter);
+  }
+  // Of the family begun last.
+  void sample(double value, labels l = {}) {
+    prometheus::ClientMetric m;
+    m.label = std::move(l);
+    m.gauge.value = value;
+    m.counter.value = value;
+    families_.back().metric.push_back(std::move(m));
+  }
+  void sample(std::uint64_t value, labels l = {}) {
+    sample(static_cast<double>(value), std::move(l));
+  }
+  std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
+
+ private:
+  void begin(std::string name, std::string help, prometheus::MetricType type) {
+    families_.push_back({"moetier_" + std::move(name), std::move(help), type, {}});
+  }
+  std::vector<prometheus::MetricFamily> families_;
+};
+
+// The families that every role has.
+void add_process_families(metric_text& to, std::uint64_t log_lines_dropped);
+
+}  // namespace moetier::http

@@ -1,0 +1,26 @@
+#pragma once
+// What the pages say, as pure functions from a picture of the role to a response. /readyz of a
+// coordinator is 503 while any expert lacks a live replica, with the reasons; the status page loads
+// nothing from anywhere. Thread: any.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/http/http_server.hpp"
+#include "coordinator/core/tier_view.hpp"
+#include "workers/core/core.hpp"
+
+namespace moetier::http {
+
+response livez(bool alive);
+response readyz(bool ready, const std::vector<std::string>& reasons);
+response version_page();
+response metrics_page(std::string text);
+response coordinator_status_page(const coordinator::tier_view& view);
+response worker_status_page(std::string_view name, const workers::worker_summary& summary);
+
+// Why a worker is not ready; empty = it is.
+std::vector<std::string> not_ready_reasons(const workers::worker_summary& summary);
+
+}  // namespace moetier::http

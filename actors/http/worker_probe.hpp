@@ -1,0 +1,33 @@
+#pragma once
+// The worker's metrics: what its core, engine and carrier say of themselves, as Prometheus text.
+// The only place that names them. Pure, called per scrape. Thread: any.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schemas/base/ids.hpp"
+#include "transport/communication.hpp"
+#include "workers/core/core.hpp"
+
+namespace moetier::http {
+
+struct worker_layer_rows {
+  layer_id layer;
+  std::uint64_t rows = 0;
+};
+
+struct worker_figures {
+  workers::worker_summary core;
+  std::uint64_t rows_total = 0;
+  std::uint64_t calls_total = 0;
+  std::vector<worker_layer_rows> layers;  // since the generation began here
+  std::uint64_t slots_filled = 0;         // over all layers
+  std::uint64_t slots_empty = 0;
+  transport::carrier_counters carrier;
+  std::uint64_t log_lines_dropped = 0;
+};
+
+std::string worker_metrics(const worker_figures& figures);
+
+}  // namespace moetier::http

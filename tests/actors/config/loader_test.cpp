@@ -1,0 +1,170 @@
+#include "actors/config/loader.hpp"
+
+#include <cstdio>
+
+#include <gtest/gtest.h>
+
+#include "actors/config/key_table.hpp"
+
+namespace moetier::config {
+namespace {
+
+layer yaml(std::string_view text) {
+  auto l = read_yaml(text, "tier.yaml");
+  EXPECT_TRUE(l.has_value()) << (l ? "" : l.error().text);
+  return l.value_or(layer{});
+}
+
+std::string yaml_error(std::string_view text) {
+  const auto l = read_yaml(text, "tier.yaml");
+  return l ? "(accepted)" : l.error().text;
+}
+
+// The text of the refusal of one file, or "(accepted)".
+std::string load_error(std::string_view text) {
+  const layer layers[] = {yaml(text)};
+  const auto l = load(layers);
+  return l ? "(accepted)" : l.error().text;
+}
+
+std::string environment_error(std::vector<std::string> variables) {
+  const auto l = read_environment(variables);
+  return l ? "(accepted)" : l.error().text;
+}
+
+TEST(loader, without_layers_gives_the_documented_defaults) {
+  const auto l = load({});
+  ASSERT_TRUE(l);
+  EXPECT_EQ(l->values.coordinator.rpc_listen, "127.0.0.1:7400");
+  EXPECT_EQ(l->values.detect.timeout, 500 * k_millisecond);
+  EXPECT_EQ(l->values.restart.budget, (restart_budget{3, 30 * k_second}));
+  for (const std::string& origin : l->origins) EXPECT_EQ(origin, "default");
+}
+
+TEST(loader, later_layers_win_and_origins_say_so) {
+  const std::vector<std::string> variables{"MOETIER_WORKER_SLOTS=5", "PATH=/bin",
+                                           "MOETIER_LOG_LEVEL=warn", "MOETIER_FULL=1"};
+  const layer layers[] = {yaml("worker:\n  slots: 4\n  threads: 2\nlog:\n  level: debug\n"),
+                          *read_environment(variables),
+                          {{"log.level", "error", "flag --log-level"}}};
+  const auto l = load(layers);
+  ASSERT_TRUE(l) << l.error().text;
+  EXPECT_EQ(l->values.worker.threads, 2U);
+  EXPECT_EQ(l->values.worker.slots, 5U);
+  EXPECT_EQ(l->values.log.level, "error");
+  const std::string printed = print_yaml(*l);
+  EXPECT_NE(printed.find("# tier.yaml:3"), std::string::npos) << printed;
+  EXPECT_NE(printed.find("# environment MOETIER_WORKER_SLOTS"), std::string::npos);
+  EXPECT_NE(printed.find("# flag --log-level"), std::string::npos);
+}
+
+TEST(loader, takes_back_what_it_prints) {
+  const layer first[] = {yaml("worker:\n  slots: 7\nrestart:\n  budget: 9 in 1m\n")};
+  const auto once = load(first);
+  ASSERT_TRUE(once);
+  const layer second[] = {yaml(print_yaml(*once))};
+  const auto twice = load(second);
+  ASSERT_TRUE(twice) << twice.error().text;
+  for (const key_row& row : key_table()) {
+    EXPECT_EQ(row.show(once->values), row.show(twice->values)) << row.key;
+  }
+}
+
+TEST(loader, every_default_is_a_legal_value_of_its_key) {
+  for (const key_row& row : key_table()) {
+    settings s;
+    const std::string text = row.show(s);
+    if (!text.empty()) {
+      EXPECT_TRUE(row.put(s, text)) << row.key << " " << text;
+    }
+    EXPECT_EQ(row.show(s), text) << row.key;
+    EXPECT_FALSE(row.put(s, "")) << row.key;
+  }
+}
+
+TEST(loader, an_unknown_key_names_place_and_nearest) {
+  EXPECT_EQ(load_error("log:\n  level: info\nworker:\n  slotz: 4\n"),
+            "tier.yaml:4: unknown setting worker.slotz; did you mean worker.slots?");
+  EXPECT_EQ(load_error("workers:\n  slots: 4\n"),
+            "tier.yaml:2: unknown setting workers.slots; did you mean worker.slots?");
+}
+
+TEST(loader, a_wrong_type_or_range_names_place_value_and_what_is_allowed) {
+  EXPECT_EQ(load_error("worker:\n  slots: many\n"),
+            "tier.yaml:2: setting worker.slots is 'many'; allowed: auto or 1 to 1024");
+  EXPECT_EQ(load_error("worker:\n  slots: 1025\n"),
+            "tier.yaml:2: setting worker.slots is '1025'; allowed: auto or 1 to 1024");
+  EXPECT_EQ(load_error("detect:\n  heartbeat: 100\n"),
+            "tier.yaml:2: setting detect.heartbeat is '100'; allowed: 10ms to 10s");
+  EXPECT_EQ(load_error("gateway:\n  enabled: yes\n"),
+            "tier.yaml:2: setting gateway.enabled is 'yes'; allowed: true or false");
+  EXPECT_EQ(load_error("http:\n  listen: 7402\n"),
+            "tier.yaml:2: setting http.listen is '7402'; allowed: host:port");
+  EXPECT_EQ(load_error("worker:\n  threads: 010\n"),
+            "tier.yaml:2: setting worker.threads is '010'; allowed: 1 to 256");
+}
+
+TEST(loader, keys_that_belong_together_are_checked_together) {
+  EXPECT_EQ(load_error("detect:\n  heartbeat: 200ms\n"),
+            "default: setting detect.timeout is '500ms'; allowed: at least 4 heartbeats of 200ms");
+  EXPECT_EQ(load_error("detect:\n  heartbeat: 200ms\n  timeout: 800ms\n"), "(accepted)");
+}
+
+TEST(loader, nothing_listens_beyond_loopback) {
+  EXPECT_EQ(load_error("coordinator:\n  control_listen: 0.0.0.0:7401\n"),
+            "tier.yaml:2: setting coordinator.control_listen is '0.0.0.0:7401'; allowed: host:port "
+            "on loopback");
+  EXPECT_NE(load_error("coordinator:\n  rpc_listen: 10.0.0.1:7400\n"), "(accepted)");
+  EXPECT_NE(load_error("http:\n  listen: 0.0.0.0:7402\n"), "(accepted)");
+  EXPECT_NE(load_error("transport:\n  listen: 0.0.0.0\n"), "(accepted)");
+}
+
+TEST(loader, certificates_are_refused_until_they_work) {
+  EXPECT_EQ(load_error("security:\n  cert: tier.pem\n"),
+            "tier.yaml:2: setting security.cert is not enabled");
+}
+
+TEST(yaml, a_doubled_key_or_section_is_refused) {
+  EXPECT_EQ(yaml_error("log:\n  level: info\n  level: warn\n"),
+            "tier.yaml:3 is malformed: key level stands twice");
+  EXPECT_EQ(yaml_error("log:\n  level: info\nlog:\n  level: warn\n"),
+            "tier.yaml:3 is malformed: key log stands twice");
+}
+
+TEST(yaml, only_sections_of_plain_values_are_taken) {
+  EXPECT_EQ(yaml_error("- a\n- b\n"),
+            "tier.yaml:1 is malformed: it must be a mapping of sections");
+  EXPECT_EQ(yaml_error("log: info\n"),
+            "tier.yaml:1 is malformed: a section must be a mapping of settings");
+  EXPECT_EQ(yaml_error("log:\n  level: [a, b]\n"),
+            "tier.yaml:2 is malformed: setting log.level must have one plain value");
+  EXPECT_EQ(yaml_error("log:\n  level:\n"),
+            "tier.yaml:2 is malformed: setting log.level must have one plain value");
+  EXPECT_EQ(yaml_error("log:\n  level: info\n---\nlog:\n  level: warn\n"),
+            "tier.yaml is malformed: it holds more than one document");
+  EXPECT_EQ(yaml_error("log:\n  level: 'info\n").substr(0, 26), "tier.yaml:3 is malformed: ");
+  EXPECT_EQ(yaml_error(""), "(accepted)");
+  EXPECT_EQ(yaml_error("# nothing yet\n"), "(accepted)");
+}
+
+TEST(yaml, a_file_that_is_not_there_says_so) {
+  const auto l = read_yaml_file("/nowhere/tier.yaml");
+  ASSERT_FALSE(l);
+  EXPECT_EQ(l.error().why, reason::file_unreadable);
+}
+
+TEST(environment, a_misspelt_variable_of_a_section_is_refused) {
+  EXPECT_EQ(environment_error({"MOETIER_WORKER_SLOTZ=4"}),
+            "environment: unknown setting MOETIER_WORKER_SLOTZ; did you mean MOETIER_WORKER_SLOTS?");
+}
+
+TEST(environment, variables_that_kubernetes_makes_are_left_alone) {
+  EXPECT_EQ(environment_error({"MOETIER_COORDINATOR_SERVICE_HOST=10.0.0.1",
+                               "MOETIER_COORDINATOR_PORT=tcp://10.0.0.1:7400",
+                               "MOETIER_COORDINATOR_PORT_7400_TCP_ADDR=10.0.0.1",
+                               "MOETIER_FULL=1"}),
+            "(accepted)");
+}
+
+}  // namespace
+}  // namespace moetier::config

@@ -137,11 +137,22 @@ using exchange_ticket = std::uint32_t;
 
 struct returned {
   exchange_ticket ticket = 0;
-  comm_status result = comm_status::ok;  // ok, or why there is no return
-  status worker_status = status::ok;     // what the worker answered (header's flags)
+  comm_status result = comm_status::ok;  // ok: a return is in, whatever its status; or why not
+  status worker_status = status::ok;     // what the worker answered; unless ok there are no rows
   std::uint64_t detail = 0;              // stale: newest generation the worker holds
   std::uint32_t rows = 0;
   std::span<const std::byte> payload;  // rows * return_stride, valid until release(ticket)
+};
+
+// What a half has seen since it was made.
+struct carrier_counters {
+  std::uint64_t frames_dropped = 0;  // failed the header's check; unknown member, incarnation, stamp
+  std::uint64_t late_returns = 0;    // dropped by a source half
+  std::uint64_t bytes_sent = 0;      // headers and payloads
+  std::uint64_t bytes_received = 0;
+  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_received = 0;
+  std::uint64_t peers_lost = 0;
 };
 
 // Thread: owner (one thread; calls may move between threads when serialised by the caller).
@@ -151,24 +162,28 @@ class SourceHalf {
   virtual const member_address& address() const noexcept = 0;  // for ATTACH
 
   // Makes room for a worker: regions and banks. Off the layer's path. A worker's new incarnation is
-  // a new attach.
+  // a new attach; the same one again has no effect while it is alive.
   virtual expected<void> attach_worker(const worker_identity& worker,
                                        const member_address& address) = 0;
-  // Ends its exchanges with peer_lost and frees its banks. Unknown worker: no effect.
+  // Frees its banks. SENT exchanges, and DONE ones that poll() has not handed out, are reported as
+  // peer_lost; its payloads must no longer be read. Unknown worker: no effect.
   virtual void detach_worker(worker_id worker) = 0;
 
-  // Takes a bank of the pair and the next stamp. no_credit when all are in use or LATE.
+  // Takes a bank of the pair and the next stamp. no_credit when all are in use or LATE, peer_lost
+  // while the worker is attached but gone.
   virtual comm_status open(worker_id worker, const exchange_key& key, exchange_ticket& ticket) = 0;
   // The send region of an OPEN exchange, laid out for `rows` rows: payload p at its offset. Empty
   // if the state forbids.
   virtual std::span<std::byte> send_region(exchange_ticket ticket, std::uint32_t rows) = 0;
-  // Publishes the rows. budget_us: what is left until the deadline. No host wait.
+  // Publishes the rows. budget_us: what is left until the deadline. No host wait. Unless ok nothing
+  // was sent and the exchange is as it was: release() it.
   virtual comm_status dispatch(exchange_ticket ticket, std::uint32_t rows,
                                std::uint32_t budget_us) = 0;
   // Progresses and reports ended exchanges (returns, lost peers) in any order; returns how many
   // were written.
   virtual std::size_t poll(std::span<returned> out) = 0;
-  // Gives up waiting: SENT -> LATE. Its late return is dropped and counted, and frees the bank.
+  // Gives up waiting: SENT -> LATE. Nothing more is reported of it. Its late return is dropped and
+  // counted, and frees the bank. sequence: it has ended already, poll() has or had it.
   virtual comm_status expire(exchange_ticket ticket) = 0;
   // DONE or OPEN -> FREE; the payload of its `returned` must no longer be read.
   virtual void release(exchange_ticket ticket) = 0;
@@ -176,6 +191,8 @@ class SourceHalf {
   // Blocks until poll() may have work or the time is over: spins `spin`, then sleeps on the
   // carrier's descriptor.
   virtual void wait(std::chrono::nanoseconds spin, std::chrono::nanoseconds limit) = 0;
+  // (optional) All zero for a half that does not count.
+  virtual carrier_counters counters() const noexcept { return {}; }
 };
 
 // Handle of one held exchange of a worker half; 0 is never valid.
@@ -187,21 +204,12 @@ struct arrival {
   exchange_key key;
   std::uint32_t rows = 0;
   std::uint32_t budget_us = 0;          // left at the source when it was sent
-  std::span<const std::byte> hidden;    // rows * hidden_stride, valid until give_back
+  // rows * hidden_stride; both are valid until give_back or detach_source.
+  std::span<const std::byte> hidden;
   std::span<const std::byte> records;   // rows * record_stride(top_k)
   const source_shape* shape = nullptr;  // valid until detach_source
   // Source incarnation, sizes and checks have been verified; generation and plan hash are the
   // engine's to judge.
-};
-
-struct carrier_counters {
-  std::uint64_t frames_dropped = 0;  // failed the header's check, unknown source or incarnation
-  std::uint64_t late_returns = 0;    // dropped by a source half
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-  std::uint64_t messages_sent = 0;
-  std::uint64_t messages_received = 0;
-  std::uint64_t peers_lost = 0;
 };
 
 // Thread: engine (owner), but wake(): any.
@@ -210,10 +218,11 @@ class WorkerHalf {
   virtual ~WorkerHalf() = default;
   virtual const member_address& address() const noexcept = 0;  // for snapshots
 
-  // Allocates the pair's banks. Idempotent for the same identity; another incarnation of a source
-  // replaces it.
+  // Allocates the pair's banks. Idempotent for the same identity and shape; another incarnation of a
+  // source replaces it.
   virtual expected<void> attach_source(const source_identity& source, const source_shape& shape,
                                        const member_address& address) = 0;
+  // Its arrivals, held ones too, are gone: their rows must no longer be read.
   virtual void detach_source(source_id source) = 0;
 
   // Progresses and reports new arrivals, oldest first; returns how many were written.
@@ -223,6 +232,7 @@ class WorkerHalf {
   virtual std::span<std::byte> return_region(arrival_ticket ticket) = 0;
   // Publishes `rows` result rows, or 0 rows and a status other than ok; `detail` travels along
   // (stale: generation held). The exchange's memory must no longer be touched. No host wait.
+  // unknown_member: its source was detached. peer_lost: its source is gone, the bank is free.
   virtual comm_status give_back(arrival_ticket ticket, std::uint32_t rows, status result,
                                 std::uint64_t detail) = 0;
 

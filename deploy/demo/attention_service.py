@@ -78,13 +78,13 @@ class Attention:
 
 
 class AttentionService:
-    """The model without experts. `experts(layer, hidden, logits)` computes a MoE block's routed experts."""
+    """The model without experts; a tier session computes what its gates choose."""
 
-    def __init__(self, model_dir, experts):
+    def __init__(self, model_dir, session):
         model_dir = pathlib.Path(model_dir)
         config = json.loads((model_dir / "config.json").read_text())
         weights = Checkpoint(model_dir / "model.safetensors")
-        self.experts = experts
+        self.session = session
         self.eps = config["rms_norm_eps"]
         self.theta = config["rope_parameters"]["rope_theta"]
         self.head_size = config["head_dim"]
@@ -118,10 +118,11 @@ class AttentionService:
         """Feeds token ids; returns the logits of the next token."""
         x = self.embedding[np.asarray(tokens)]
         cos, sin = self._angles(len(tokens))
-        for i, layer in enumerate(self.layers):
-            x = x + layer["attention"](rms_norm(x, layer["attention_norm"], self.eps), cos, sin)
-            hidden = np.ascontiguousarray(rms_norm(x, layer["moe_norm"], self.eps))
-            x = x + self.experts(i, hidden, hidden @ layer["gate"].T)
+        with self.session.step() as step:  # one pass through all layers
+            for i, layer in enumerate(self.layers):
+                x = x + layer["attention"](rms_norm(x, layer["attention_norm"], self.eps), cos, sin)
+                hidden = rms_norm(x, layer["moe_norm"], self.eps)
+                x = x + step.forward(layer=i, hidden=hidden, logits=hidden @ layer["gate"].T)
         self.position += len(tokens)
         return rms_norm(x[-1], self.final_norm, self.eps) @ self.vocabulary.T
 

@@ -129,11 +129,7 @@ def main():
         tier.wait_ready()
         print(f"the tier is ready after {time.monotonic() - started:.1f} s")
         with moetier.connect(tier.address) as connection, connection.session(max_tokens=256) as session:
-            def experts(layer, hidden, logits):
-                with session.step() as step:
-                    return step.forward(layer=layer, hidden=hidden, logits=logits)
-
-            service = AttentionService(arguments.model, experts)
+            service = AttentionService(arguments.model, session)
             equal = [write_text(service, name, text, colour) for name, text in wanted.items()]
             time.sleep(1.2)  # the workers report their load once a second
             print()

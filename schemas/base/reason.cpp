@@ -54,6 +54,8 @@ constexpr row k_rows[] = {
     {reason::lease_lapsed, status::session_lost, "lease_lapsed",
      "the lease of session {} has lapsed"},
     {reason::deadline_missing, status::invalid, "deadline_missing", "{} needs a deadline"},
+    {reason::model_changed, status::model_mismatch, "model_changed",
+     "the tier serves another model than the one session {} was opened for"},
     {reason::deadline_passed, status::timeout, "deadline_passed",
      "{} did not end within {} ms"},
     {reason::worker_late, status::timeout, "worker_late",

@@ -43,6 +43,7 @@ enum class reason : std::uint16_t {
   session_closed,    // {session}
   lease_lapsed,      // {session}
   deadline_missing,  // {call}
+  model_changed,     // {session}
   deadline_passed,   // {call} {limit ms}
   // exchange
   worker_late,       // {worker} {layer} {bytes due} {bytes seen} {age us}

@@ -38,13 +38,13 @@ void core::state::on(const time_passed&, time_ns now) {
   if (leaving && !drain_asked &&
       (!joined || now - leaving_at >= k_notice_intervals * options.heartbeat_interval)) {
     drain_asked = true;
-    out.push_back(drain_engine{});
+    emit(drain_engine{});
   }
   if (leaving && now - leaving_at >= options.drain_limit) return stop(false, "drain limit");
   if (!linked) return;
   if (now - heard_at >= k_silence_timeouts * options.heartbeat_timeout) {
     heard_at = now;
-    out.push_back(drop_link{});
+    emit(drop_link{});
     return;
   }
   if (!joined) {

@@ -83,7 +83,7 @@ void core::state::obey(const control::refused& m) {
   if (!is_own(m.incarnation)) return;
   log(log_event::level::error, "refused_by_coordinator", m.text);
   joined = false;
-  out.push_back(drop_link{});
+  emit(drop_link{});
   // Wrong weights do not mend by asking again; anything else may, after the link's back-off.
   if (m.cause == control::refused::why::load_failed) stop(true, m.text);
 }
@@ -117,7 +117,7 @@ void core::state::on(const shut_down&, time_ns now) {
   say(control::leaving{options.incarnation});
   if (!joined || !serving) {  // nobody routes to us: nothing to wait for
     drain_asked = true;
-    out.push_back(drain_engine{});
+    emit(drain_engine{});
   }
 }
 
@@ -128,7 +128,7 @@ void core::state::on(const engine_drained&, time_ns) {
 void core::state::stop(bool failed, std::string why) {
   MOETIER_ASSERT(!ended);
   ended = true;
-  out.push_back(stopped{failed, std::move(why)});
+  emit(stopped{failed, std::move(why)});
 }
 
 // --- words to the shell ---
@@ -138,8 +138,8 @@ void core::state::refuse(control::refused::why cause, generation_number generati
   say(control::refused{cause, highest, generation, options.incarnation, std::move(text)});
 }
 
-void core::state::log(log_event::level severity, std::string event, std::string detail) {
-  out.push_back(log_event{severity, std::move(event), std::move(detail)});
+void core::state::log(log_event::level severity, std::string name, std::string detail) {
+  emit(log_event{severity, std::move(name), std::move(detail)});
 }
 
 }  // namespace moetier::workers

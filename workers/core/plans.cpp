@@ -43,12 +43,9 @@ void core::state::obey(const control::prepare& m) {
                                                own->slots, options.slots));
   }
   forget_preparation();
-  preparing = plan_in_preparation{.epoch = m.epoch,
-                                  .generation = m.generation,
-                                  .plan = m.plan,
-                                  .self = own->worker,
-                                  .first_slot = own->first_slot};
-  out.push_back(load_plan{m.generation, m.plan, std::move(*placement), preparing->self});
+  preparing =
+      plan_in_preparation{m.epoch, m.generation, m.plan, own->worker, own->first_slot, false, {}};
+  emit(load_plan{m.generation, m.plan, std::move(*placement), preparing->self});
 }
 
 void core::state::on(const plan_loaded& e, time_ns) {
@@ -75,7 +72,7 @@ void core::state::answer_prepared() {
 
 void core::state::forget_preparation() {
   if (!preparing) return;
-  out.push_back(cancel_load{preparing->generation, preparing->plan});
+  emit(cancel_load{preparing->generation, preparing->plan});
   preparing.reset();
 }
 
@@ -99,7 +96,7 @@ void core::state::obey(const control::commit& m) {
   }
   MOETIER_ASSERT(!serving || serving->generation < m.generation);
   MOETIER_ASSERT(!draining);
-  out.push_back(serve_generation{m.generation, m.plan, preparing->self, preparing->first_slot});
+  emit(serve_generation{m.generation, m.plan, preparing->self, preparing->first_slot});
   draining = std::exchange(serving,
                            plan_in_service{m.generation, m.plan, std::move(preparing->checksums)});
   self = preparing->self;
@@ -117,7 +114,7 @@ void core::state::obey(const control::release& m) {
     return say(control::released{highest, m.generation, options.incarnation});
   }
   release_asked = highest;
-  out.push_back(release_pages{m.generation});
+  emit(release_pages{m.generation});
 }
 
 void core::state::on(const pages_released& e, time_ns) {

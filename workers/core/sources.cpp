@@ -16,10 +16,10 @@ void core::state::obey(const control::attach_source& m) {
       if (held->second.confirmed) answer_attached(s, true, {});
       return;  // else the engine's answer is on its way
     }
-    out.push_back(detach_source{s.source, held->second.source.incarnation});
+    emit(detach_source{s.source, held->second.source.incarnation});
   }
   sources[s.source] = {.source = s, .confirmed = false};
-  out.push_back(attach_source{s});
+  emit(attach_source{s});
 }
 
 void core::state::on(const source_attach_done& e, time_ns) {
@@ -47,7 +47,7 @@ void core::state::obey(const control::detach_source& m) {
   const auto held = sources.find(m.source);
   if (held == sources.end() || held->second.source.incarnation != m.incarnation) return;
   sources.erase(held);
-  out.push_back(detach_source{m.source, m.incarnation});
+  emit(detach_source{m.source, m.incarnation});
 }
 
 std::vector<control::source_attachment> core::state::confirmed_sources() const {

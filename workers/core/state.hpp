@@ -106,12 +106,16 @@ struct core::state {
   }
 
   // --- words to the shell ---
+  template <class Effect>
+  void emit(Effect e) {
+    out.emplace_back(std::in_place_type<Effect>, std::move(e));
+  }
   template <class Message>
   void say(Message m) {
-    if (linked) out.push_back(send{control::message(std::move(m))});
+    if (linked) emit(send{control::message(std::move(m))});
   }
   void refuse(control::refused::why cause, generation_number generation, std::string text);
-  void log(log_event::level severity, std::string event, std::string detail);
+  void log(log_event::level severity, std::string name, std::string detail);
 };
 
 }  // namespace moetier::workers

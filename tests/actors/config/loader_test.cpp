@@ -142,7 +142,7 @@ TEST(yaml, only_sections_of_plain_values_are_taken) {
             "tier.yaml:2 is malformed: setting log.level must have one plain value");
   EXPECT_EQ(yaml_error("log:\n  level: info\n---\nlog:\n  level: warn\n"),
             "tier.yaml is malformed: it holds more than one document");
-  EXPECT_EQ(yaml_error("log:\n  level: 'info\n").substr(0, 26), "tier.yaml:3 is malformed: ");
+  EXPECT_EQ(yaml_error("log: {level: info\n").substr(0, 26), "tier.yaml:2 is malformed: ");
   EXPECT_EQ(yaml_error(""), "(accepted)");
   EXPECT_EQ(yaml_error("# nothing yet\n"), "(accepted)");
 }

@@ -30,7 +30,7 @@ class rpc_loop::observed final : public fd_readiness {
     wish.data.ptr = this;
     KJ_SYSCALL(epoll_ctl(loop_.epoll_, EPOLL_CTL_ADD, fd_, &wish));
   }
-  ~observed() override { epoll_ctl(loop_.epoll_, EPOLL_CTL_DEL, fd_, nullptr); }
+  ~observed() noexcept override { epoll_ctl(loop_.epoll_, EPOLL_CTL_DEL, fd_, nullptr); }
 
   kj::Promise<void> readable() override { return wait_for(readable_); }
   kj::Promise<void> writable() override { return wait_for(writable_); }

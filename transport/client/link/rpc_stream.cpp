@@ -31,9 +31,9 @@ void set_option(int fd, int level, int option, int value) {
 // A received message: owns its words, hands out the segments the table named.
 class received final : public capnp::MessageReader {
  public:
-  received(capnp::ReaderOptions options, std::vector<std::uint64_t> words,
+  received(capnp::ReaderOptions limits, std::vector<std::uint64_t> words,
            std::vector<std::uint32_t> sizes)
-      : capnp::MessageReader(options), words_(std::move(words)) {
+      : capnp::MessageReader(limits), words_(std::move(words)) {
     std::size_t at = 0;
     segments_.reserve(sizes.size());
     for (const std::uint32_t size : sizes) {

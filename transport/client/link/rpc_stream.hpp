@@ -23,7 +23,7 @@ class rpc_stream final : public capnp::MessageStream {
  public:
   // Takes `fd` over: makes it non-blocking, without delay, with keepalive and TCP_USER_TIMEOUT.
   rpc_stream(rpc_loop& loop, int fd);
-  ~rpc_stream() noexcept(false) override;
+  ~rpc_stream() noexcept(false);
   KJ_DISALLOW_COPY(rpc_stream);
 
   // Whether the reason why reading ended was the peer's breach of the framing.

@@ -1,0 +1,63 @@
+#include "kernels/cpu/wave.hpp"
+
+#include <algorithm>
+
+#include "kernels/entries.hpp"
+#include "kernels/limits.hpp"
+#include "schemas/base/assert.hpp"
+
+namespace moetier::kernels {
+namespace {
+
+// The first of ceil(total / most) parts of about equal size.
+constexpr std::size_t even_part(std::size_t total, std::size_t most) noexcept {
+  const std::size_t parts = (total + most - 1) / most;
+  return (total + parts - 1) / parts;
+}
+
+std::size_t segment_end(std::span<const expert_entry> entries, std::size_t first) noexcept {
+  std::size_t end = first + 1;
+  while (end < entries.size() && entries[end].slot == entries[first].slot) ++end;
+  return end;
+}
+
+void append_block(const expert_call& call, std::size_t first, std::size_t rows, wave& w) noexcept {
+  wave_block& block = w.blocks[w.block_count++];
+  block = {.page = call.pages[call.entries[first].slot],
+           .first_row = w.row_count,
+           .rows = static_cast<std::uint32_t>(rows),
+           .first_tile = w.tile_count,
+           .tiles = 0};
+  for (const expert_entry& entry : call.entries.subspan(first, rows))
+    w.rows[w.row_count++] = {
+        .in = input_of(call, entry), .out = output_of(call, entry), .weight = entry.weight};
+  for (std::size_t left = rows; left > 0; ++block.tiles) {
+    const std::size_t tile_rows = even_part(left, k_tile_rows_max);
+    w.tiles[w.tile_count++] = {.first_row = block.first_row + static_cast<std::uint32_t>(rows - left),
+                               .rows = static_cast<std::uint32_t>(tile_rows)};
+    left -= tile_rows;
+  }
+}
+
+}  // namespace
+
+std::size_t next_wave(const expert_call& call, std::size_t first, wave& w) noexcept {
+  MOETIER_ASSERT(first < call.entries.size());
+  w.row_count = w.tile_count = w.block_count = 0;
+  while (first < call.entries.size()) {
+    std::size_t left = segment_end(call.entries, first) - first;
+    while (left > 0) {
+      const std::size_t rows = even_part(left, k_block_rows_max);
+      if (w.row_count + rows > w.rows.size()) {
+        MOETIER_ASSERT(w.block_count > 0);
+        return first;
+      }
+      append_block(call, first, rows, w);
+      first += rows;
+      left -= rows;
+    }
+  }
+  return first;
+}
+
+}  // namespace moetier::kernels

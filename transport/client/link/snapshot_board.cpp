@@ -1,0 +1,40 @@
+#include "transport/client/link/snapshot_board.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace moetier::client {
+
+bool snapshot_board::offer(transport::snapshot_ptr snapshot) {
+  if (snapshot == nullptr) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (newest_ != nullptr && !transport::is_newer(*snapshot, *newest_)) return false;
+    newest_ = std::move(snapshot);
+  }
+  changed_.notify_all();
+  return true;
+}
+
+transport::snapshot_ptr snapshot_board::newest() const {
+  const std::lock_guard lock(mutex_);
+  return newest_;
+}
+
+transport::snapshot_ptr snapshot_board::wait_newer(const transport::routing_snapshot& seen,
+                                                   duration_ns limit) const {
+  std::unique_lock lock(mutex_);
+  const auto is_up = [&] { return newest_ != nullptr && transport::is_newer(*newest_, seen); };
+  changed_.wait_for(lock, std::chrono::nanoseconds(limit), [&] { return closed_ || is_up(); });
+  return is_up() ? newest_ : nullptr;
+}
+
+void snapshot_board::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace moetier::client

@@ -1,0 +1,32 @@
+#pragma once
+// Where the newest routing snapshot hangs: one writer puts newer ones up, any number of readers look
+// at it or wait for a newer one. Owned by a link (a client's sessions read it) or by the gateway
+// (its thin sessions do). It keeps exactly one snapshot. Thread: any.
+
+#include <condition_variable>
+#include <mutex>
+
+#include "schemas/base/time.hpp"
+#include "transport/snapshot/routing_snapshot.hpp"
+
+namespace moetier::client {
+
+class snapshot_board final {
+ public:
+  // Keeps the newer of the two; true if `snapshot` is it.
+  bool offer(transport::snapshot_ptr snapshot);
+  transport::snapshot_ptr newest() const;  // null before the first
+  // Blocks until one newer than `seen` hangs there; null if the limit was over or it was closed.
+  transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
+                                     duration_ns limit) const;
+  // Ends every wait, also those to come.
+  void close();
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  transport::snapshot_ptr newest_;
+  bool closed_ = false;
+};
+
+}  // namespace moetier::client

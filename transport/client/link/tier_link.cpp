@@ -1,0 +1,138 @@
+#include "transport/client/link/tier_link.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/random.h>
+
+#include <atomic>
+#include <future>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "schemas/base/mix.hpp"
+#include "transport/client/link/contact.hpp"
+
+namespace moetier::client {
+namespace {
+
+std::uint64_t random_bits() {
+  std::uint64_t bits = 0;
+  if (getrandom(&bits, sizeof bits, 0) != sizeof bits) bits = mix(monotonic_now());
+  return bits;
+}
+
+// The caller's side: starts the loop's thread, hands calls over, waits for their ends.
+class link final : public tier_link {
+ public:
+  explicit link(std::vector<socket_address> addresses) {
+    std::promise<rpc_loop*> started;
+    auto loop = started.get_future();
+    // The host's signals are its own: the thread starts with all of them blocked.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread(
+        [this, &started, a = std::move(addresses)]() mutable { serve(std::move(a), started); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    loop_ = loop.get();
+  }
+
+  ~link() noexcept override {
+    loop_->post([this] { stop_->fulfill(); });
+    thread_.join();
+  }
+
+  expected<void> connected(duration_ns limit) {
+    return ask<void>([=](contact& c) { return c.connected(limit); });
+  }
+
+  expected<transport::snapshot_ptr> snapshot(duration_ns limit) override {
+    return ask<transport::snapshot_ptr>([=](contact& c) { return c.snapshot(limit); });
+  }
+  expected<session_granted> open_session(const session_wish& wish, duration_ns limit) override {
+    return ask<session_granted>([&wish, limit](contact& c) { return c.open(wish, limit); });
+  }
+  expected<void> attach(session_id session, const transport::source_shape& shape,
+                        const transport::member_address& address, duration_ns limit) override {
+    return ask<void>([&, session, limit](contact& c) {
+      return c.attach(session, shape, address, limit);
+    });
+  }
+  expected<void> close_session(session_id session, duration_ns limit) override {
+    return ask<void>([=](contact& c) { return c.close(session, limit); });
+  }
+  expected<thin_result> forward(session_id session, const thin_call& call) override {
+    return ask<thin_result>([&call, session](contact& c) { return c.forward(session, call); });
+  }
+  expected<std::string> status_json(duration_ns limit) override {
+    return ask<std::string>([=](contact& c) { return c.document(false, limit); });
+  }
+  expected<std::string> placement_json(duration_ns limit) override {
+    return ask<std::string>([=](contact& c) { return c.document(true, limit); });
+  }
+
+  transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
+                                     duration_ns limit) override {
+    return news_.snapshots.wait_newer(seen, limit);
+  }
+  transport::snapshot_ptr newest() const override { return news_.snapshots.newest(); }
+  bool session_lost(session_id session) const override { return news_.session_lost(session); }
+  void on_event(std::function<void(link_event, session_id)> sink) override {
+    news_.sink(std::move(sink));
+  }
+
+ private:
+  // Runs `call` on the loop and waits for its end. No limit of its own: the loop ends every call by
+  // the call's limit, its thread serves nothing else, and what the call refers to is the caller's.
+  template <class T, class Call>
+  expected<T> ask(Call call) {
+    if (outstanding_.fetch_add(1) >= k_requests_per_link_max) {
+      outstanding_.fetch_sub(1);
+      return fail(reason::no_credit, "too many calls of one link are outstanding");
+    }
+    auto ended = std::make_shared<std::promise<expected<T>>>();
+    auto result = ended->get_future();
+    loop_->post([this, call = std::move(call), ended] {
+      contact_->add(call(*contact_).then(
+          [ended](expected<T> answer) { ended->set_value(std::move(answer)); },
+          [ended](kj::Exception&&) {
+            ended->set_value(fail(reason::internal_error, "the link's loop failed"));
+          }));
+    });
+    result.wait();
+    outstanding_.fetch_sub(1);
+    return result.get();
+  }
+
+  void serve(std::vector<socket_address> addresses, std::promise<rpc_loop*>& started) {
+    pthread_setname_np(pthread_self(), "moetier-link");
+    rpc_loop loop;
+    auto stop = kj::newPromiseAndFulfiller<void>();
+    stop_ = kj::mv(stop.fulfiller);
+    contact reached(loop, news_, std::move(addresses), random_bits());
+    contact_ = &reached;
+    started.set_value(&loop);
+    loop.run(kj::mv(stop.promise));
+  }
+
+  link_news news_;
+  std::atomic<std::size_t> outstanding_{0};
+  std::thread thread_;
+  rpc_loop* loop_ = nullptr;  // lives on thread_, as do the next two
+  kj::Own<kj::PromiseFulfiller<void>> stop_;
+  contact* contact_ = nullptr;
+};
+
+}  // namespace
+
+expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_ns limit) {
+  auto addresses = parse_address("address", address);
+  if (!addresses) return unexpected_error(addresses.error());
+  auto made = std::make_unique<link>(std::move(*addresses));
+  if (const auto up = made->connected(limit); !up) return unexpected_error(up.error());
+  return made;
+}
+
+}  // namespace moetier::client

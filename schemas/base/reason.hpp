@@ -43,6 +43,7 @@ enum class reason : std::uint16_t {
   session_closed,    // {session}
   lease_lapsed,      // {session}
   deadline_missing,  // {call}
+  model_mismatch,    // {given} {served}
   model_changed,     // {session}
   deadline_passed,   // {call} {limit ms}
   // exchange
@@ -53,6 +54,8 @@ enum class reason : std::uint16_t {
   rows_corrupt,      // {worker} {layer}
   no_replica,        // {layer} {expert}
   no_credit,         // {what}
+  attach_refused,    // {worker}
+  attach_late,       // {worker} {ms}
   step_poisoned,     // {step}
   // service
   coordinator_unreached,  // {what}

@@ -105,7 +105,8 @@ expected<routing_snapshot> read(schema::Snapshot::Reader in) {
   for (const auto layer : in.getShares()) {
     const auto list = layer.getUnits();
     if (list.size() != s.placement.dense_slots()) return refuse("snapshot: slots of the shares");
-    units.emplace_back(list.begin(), list.end());
+    auto& row = units.emplace_back();
+    for (const std::uint32_t share : list) row.push_back(share);
   }
   auto split = eplb::shares::from_units(s.placement, std::move(units),
                                         {epoch_number{in.getSharesEpoch()}, in.getSharesCounter()});

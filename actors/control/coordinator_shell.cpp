@@ -1,0 +1,109 @@
+#include "actors/control/coordinator_shell.hpp"
+
+#include <variant>
+
+namespace moetier::actors {
+
+using namespace coordinator;  // NOLINT: events and effects of the core fill this file
+
+namespace {
+
+moetier::log_level level_of(log_event::level l) noexcept {
+  switch (l) {
+    case log_event::level::debug: return log_level::debug;
+    case log_event::level::info: return log_level::info;
+    case log_event::level::warn: return log_level::warn;
+    case log_event::level::error: return log_level::error;
+  }
+  return log_level::info;
+}
+
+}  // namespace
+
+class coordinator_shell::doer final {
+ public:
+  doer(coordinator_shell& shell, worker_links& links) : shell_(shell), links_(links) {}
+
+  // Whether the effect may have changed what people see.
+  bool visible() const noexcept { return visible_; }
+
+  void operator()(const send_to_worker& e) { links_.send(e.link, e.body); }
+  void operator()(const cut_worker_link& e) {
+    links_.cut(e.link);
+    visible_ = true;
+  }
+  void operator()(const write_record& e) {
+    const auto done = shell_.world_.write_record(e.expected, e.value);
+    if (!done) shell_.log_.error("record_not_written", {{"why", done.error().text}});
+    shell_.written_.push_back({e.value.epoch, done.has_value()});
+    visible_ = true;
+  }
+  void operator()(const publish_snapshot& e) {
+    visible_ = true;
+    // Whoever asks the view inside the sink must find this snapshot there.
+    shell_.picture();
+    shell_.world_.sink->on_snapshot(e.snapshot);
+  }
+  void operator()(const answer_session& e) {
+    visible_ = true;
+    shell_.world_.sink->on_answer(e);
+  }
+  void operator()(const answer_done& e) {
+    visible_ = true;
+    shell_.world_.sink->on_answer(e);
+  }
+  void operator()(const session_ended& e) {
+    visible_ = true;
+    shell_.world_.sink->on_session_ended(e);
+  }
+  void operator()(const log_event& e) {
+    shell_.log_.write(level_of(e.severity), e.event, {{"detail", e.detail}});
+  }
+  void operator()(const stopped& e) {
+    visible_ = true;
+    shell_.world_.on_stopped(e.failed, e.why);
+  }
+
+ private:
+  coordinator_shell& shell_;
+  worker_links& links_;
+  bool visible_ = false;
+};
+
+coordinator_shell::coordinator_shell(core_options options, std::optional<record> stored,
+                                     std::uint64_t seed, coordinator_world world, event_log& log)
+    : core_(std::move(options), std::move(stored), seed), world_(std::move(world)), log_(log) {
+  picture();
+}
+
+void coordinator_shell::start(worker_links& links) { run(core_.start(monotonic_now()), links); }
+
+void coordinator_shell::handle(const event& what, worker_links& links) {
+  const bool tick = std::holds_alternative<time_passed>(what);
+  run(core_.step(what, monotonic_now()), links);
+  if (tick) picture();
+}
+
+void coordinator_shell::run(effects todo, worker_links& links) {
+  doer act(*this, links);
+  for (;;) {
+    for (const effect& e : todo) std::visit(act, e);
+    if (written_.empty()) break;
+    todo = core_.step(written_.front(), monotonic_now());
+    written_.pop_front();
+  }
+  if (act.visible()) picture();
+}
+
+void coordinator_shell::picture() {
+  auto fresh = std::make_shared<const tier_view>(core_.view(monotonic_now()));
+  const std::lock_guard lock(view_mutex_);
+  view_ = std::move(fresh);
+}
+
+std::shared_ptr<const tier_view> coordinator_shell::view() const {
+  const std::lock_guard lock(view_mutex_);
+  return view_;
+}
+
+}  // namespace moetier::actors

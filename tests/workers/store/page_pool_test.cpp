@@ -1,0 +1,83 @@
+#include "workers/store/page_pool.hpp"
+
+#include <algorithm>
+
+#include "tests/schemas/file/scratch_folder.hpp"
+
+namespace moetier::workers {
+namespace {
+
+constexpr std::size_t k_mebibyte = 1 << 20;
+
+TEST(page_pool, is_billed_in_whole_huge_pages) {
+  EXPECT_EQ(*page_pool::bill(64, 1), 2 * k_mebibyte);
+  EXPECT_EQ(*page_pool::bill(k_mebibyte, 2), 2 * k_mebibyte);
+  EXPECT_EQ(*page_pool::bill(k_mebibyte, 3), 4 * k_mebibyte);
+}
+
+TEST(page_pool, refuses_a_bill_above_the_limit_with_both_numbers) {
+  EXPECT_EQ(sentence(page_pool::create(k_mebibyte, 3, 4 * k_mebibyte)), "ok");
+  EXPECT_EQ(sentence(page_pool::create(k_mebibyte, 3, 4 * k_mebibyte - 1)),
+            "the page pool needs 4194304 bytes; 4194303 are available");
+  EXPECT_EQ(page_pool::create(k_mebibyte, 3, 0).error().code, status::no_memory);
+}
+
+TEST(page_pool, refuses_what_the_system_cannot_map) {
+  const auto result = page_pool::create(std::size_t{1} << 40, 1 << 20, ~std::size_t{0});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().text,
+            "the page pool needs 1152921504606846976 bytes; fewer are available");
+}
+
+TEST(page_pool, refuses_sizes_that_overflow) {
+  EXPECT_EQ(sentence(page_pool::bill(64, std::uint64_t{1} << 32)),
+            "the number of pages is 4294967296; at most 4294967295");
+  EXPECT_EQ(sentence(page_pool::bill(std::size_t{1} << 62, 2)),
+            "the number of pages is 2; at most 1");
+}
+
+TEST(page_pool, hands_out_the_lowest_empty_page_at_a_fixed_aligned_address) {
+  auto made = page_pool::create(192, 4, 2 * k_mebibyte);
+  ASSERT_TRUE(made) << sentence(made);
+  page_pool& pool = **made;
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pool.address({0})) % (2 * k_mebibyte), 0u);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const page_index page = pool.begin_fill();
+    EXPECT_EQ(page.value, i);
+    EXPECT_EQ(pool.writable(page).data(), pool.address({0}) + 192 * i);
+    EXPECT_EQ(pool.writable(page).size(), 192u);
+    std::ranges::fill(pool.writable(page), std::byte{1});
+  }
+  EXPECT_EQ(pool.count(page_state::empty), 0u);
+  pool.move({2}, page_state::empty);
+  EXPECT_EQ(pool.begin_fill(), page_index{2});
+}
+
+TEST(page_pool, counts_pages_by_state_through_a_whole_life) {
+  auto made = page_pool::create(64, 2, 2 * k_mebibyte);
+  page_pool& pool = **made;
+  const page_index page = pool.begin_fill();
+  for (const page_state next : {page_state::verified, page_state::serving, page_state::retiring}) {
+    pool.move(page, next);
+    EXPECT_EQ(pool.state(page), next);
+    EXPECT_EQ(pool.count(next), 1u);
+    EXPECT_EQ(pool.count(page_state::empty), 1u);
+  }
+  pool.move(page, page_state::empty);
+  EXPECT_EQ(pool.count(page_state::empty), 2u);
+}
+
+TEST(page_pool_death_test, a_page_in_use_is_neither_written_nor_emptied) {
+  auto made = page_pool::create(64, 1, 2 * k_mebibyte);
+  page_pool& pool = **made;
+  const page_index page = pool.begin_fill();
+  EXPECT_DEATH(pool.begin_fill(), "states_.end");
+  EXPECT_DEATH(pool.move(page, page_state::serving), "is_step");
+  pool.move(page, page_state::verified);
+  pool.move(page, page_state::serving);
+  EXPECT_DEATH(pool.writable(page), "page_state::filling");
+  EXPECT_DEATH(pool.move(page, page_state::empty), "is_step");
+}
+
+}  // namespace
+}  // namespace moetier::workers

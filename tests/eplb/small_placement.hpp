@@ -13,8 +13,8 @@ inline std::vector<worker_span> spans_of(const std::vector<std::uint32_t>& slots
   std::vector<worker_span> spans;
   std::uint32_t first = 0;
   for (std::size_t w = 0; w < slots.size(); ++w) {
-    spans.push_back(
-        {worker_id{static_cast<std::uint16_t>(w)}, "w" + std::to_string(w), first, slots[w]});
+    spans.push_back({worker_id{static_cast<std::uint16_t>(w)},
+                     std::string("w").append(std::to_string(w)), first, slots[w]});
     first += slots[w];
   }
   return spans;

@@ -13,11 +13,11 @@ set -euo pipefail
 
 product_packages=(
   # compiler and build
-  g++ cmake ninja-build pkg-config git ca-certificates
+  g++ cmake ninja-build pkg-config git
   # control plane
   libcaf-dev capnproto libcapnp-dev libssl-dev
   # data plane and compute
-  libucx-dev libhwloc-dev libxxhash-dev libdlpack-dev
+  libucx-dev libxxhash-dev libdlpack-dev
   # configuration, logs, metrics
   libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libexpected-dev libfmt-dev libspdlog-dev
   prometheus-cpp-dev libcivetweb-dev zlib1g-dev

@@ -30,6 +30,8 @@ class scratch_folder final {
   std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
 
   std::string write(std::string_view name, std::string_view bytes) const {
+    // A new file each time: cutting one that is there makes some file systems write at once.
+    std::filesystem::remove(file(name));
     std::ofstream(file(name), std::ios::binary) << bytes;
     return file(name);
   }

@@ -110,8 +110,7 @@ class naive_layer final {
   std::vector<expert_matrices> experts_;
 };
 
-// The largest difference to `output` over all rows of one layer's vectors, relative to 1 + the
-// row's largest value.
+// The largest absolute difference to `output` over all rows of one layer's vectors.
 double largest_error(checkpoint& weights, const tensor_file& vectors, const std::string& prefix,
                      layer_id layer) {
   const std::vector<double> hidden = tensor_values(vectors, prefix + "hidden");
@@ -126,10 +125,7 @@ double largest_error(checkpoint& weights, const tensor_file& vectors, const std:
     const auto x = std::span(hidden).subspan(row * width, width);
     const auto y = std::span(wanted).subspan(row * width, width);
     const auto got = naive.output(x, chosen);
-    double scale = 1;
-    for (const double value : y) scale = std::max(scale, 1 + std::abs(value));
-    for (std::size_t i = 0; i < width; ++i)
-      worst = std::max(worst, std::abs(got[i] - y[i]) / scale);
+    for (std::size_t i = 0; i < width; ++i) worst = std::max(worst, std::abs(got[i] - y[i]));
   }
   return worst;
 }

@@ -48,7 +48,7 @@ void core::state::on(const time_passed&, time_ns now) {
     return;
   }
   if (!joined) {
-    if (now - hello_at >= options.heartbeat_timeout) say_hello(now);
+    if (!leaving && now - hello_at >= options.heartbeat_timeout) say_hello(now);
     return;
   }
   if (beat == 0 || now - beat_at >= options.heartbeat_interval) {

@@ -35,7 +35,7 @@ void core::state::on(const link_up&, time_ns now) {
   linked = true;
   joined = false;
   heard_at = now;
-  say_hello(now);
+  if (!leaving) say_hello(now);  // who leaves does not join again
 }
 
 // A committed generation is served on: rows are judged by generation, not by who coordinates.

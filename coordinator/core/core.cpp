@@ -1,0 +1,130 @@
+#include "coordinator/core/core.hpp"
+
+#include <fmt/format.h>
+
+#include "coordinator/core/state.hpp"
+#include "schemas/base/assert.hpp"
+
+namespace moetier::coordinator {
+namespace {
+
+// What still needs an answer once the core has ended.
+template <class Event>
+constexpr bool k_wants_grant =
+    std::is_same_v<Event, open_session> || std::is_same_v<Event, resume_session>;
+template <class Event>
+constexpr bool k_wants_done =
+    std::is_same_v<Event, attach_session> || std::is_same_v<Event, close_session>;
+
+}  // namespace
+
+// Nothing here is random yet: ids are counted, and what must differ per process comes from outside.
+core::core(core_options options, std::optional<record> stored, std::uint64_t /*seed*/)
+    : state_(std::make_unique<state>(std::move(options), std::move(stored))) {}
+core::~core() = default;
+
+effects core::start(time_ns now) {
+  state_->start(now);
+  return std::exchange(state_->out, {});
+}
+
+effects core::step(const event& what, time_ns now) {
+  state& s = *state_;
+  std::visit(
+      [&](const auto& e) {
+        using kind = std::decay_t<decltype(e)>;
+        if (!s.ended) {
+          s.on(e, now);
+          s.settle(now);
+        } else if constexpr (k_wants_grant<kind>) {
+          s.answer(e.token, fail(reason::shutting_down, "the coordinator"));
+        } else if constexpr (k_wants_done<kind>) {
+          s.answer_plain(e.token, fail(reason::shutting_down, "the coordinator"));
+        }
+      },
+      what);
+  return std::exchange(s.out, {});
+}
+
+// R12. Nothing reaches a worker before the new epoch is durable.
+void core::state::start(time_ns now) {
+  last_time = now;
+  for (std::uint32_t i = 0; i < options.sources_max; ++i) {
+    free_sources.push_back(source_id(static_cast<std::uint16_t>(i)));
+  }
+  if (stored) {
+    durable = *stored;
+    if (durable.model_fingerprint != options.model.fingerprint) {
+      return stop(true, "the durable record belongs to another model");
+    }
+    if (durable.generation.value != 0) {
+      auto parsed = eplb::placement::from_canonical(std::as_bytes(std::span(durable.placement)));
+      if (!parsed || durable.checksums.size() !=
+                         parsed->layers().size() * std::size_t{parsed->dense_slots()}) {
+        return stop(true, "the placement in the durable record is not readable");
+      }
+      plan = std::move(*parsed);
+      for (const auto& span : plan->spans()) {
+        member& m = members[span.name];
+        m.name = span.name;
+        m.id = span.worker;
+        m.first_slot = span.first_slot;
+        m.slots = span.slots;
+      }
+    }
+  }
+  durable.model_fingerprint = options.model.fingerprint;
+  next_session = durable.next_session;
+  epoch_wanted = true;
+  write_next();
+}
+
+void core::state::settle(time_ns now) {
+  if (ended || starting) return;
+  consider_first_plan();
+  consider_decision();
+  publish_if_due(now);
+  answer_resumes(now);
+  finish_attaches(now);
+  if (!ended) write_next();
+}
+
+void core::state::on(const time_passed&, time_ns now) {
+  // A gap means that this process was stopped: nobody's silence or lease may be judged by it.
+  if (now - last_time > options.heartbeat_timeout) {
+    const duration_ns away = now - last_time;
+    for (auto& [name, m] : members) m.heard_at = now;
+    for (auto& [id, s] : sessions) s.lease_until += away;
+    if (collecting) collecting_since = now;
+  }
+  last_time = now;
+  if (starting) return;
+  detect_silence(now);
+  for (auto& [name, m] : members) try_serve(m, now);
+  resend(now);
+  lapse_sessions(now);
+}
+
+void core::state::on(const shut_down&, time_ns) {
+  if (attempt && attempt->asked && !attempt->decided) {
+    for (const auto& [name, m] : members) {
+      send(m, control::abort_plan{durable.epoch, k_first_generation, attempt->hash,
+                                  m.told.incarnation});
+    }
+  }
+  stop(false, "shut down");
+}
+
+void core::state::stop(bool failed, std::string why) {
+  if (ended) return;
+  ended = true;
+  answer_all(make_error(reason::shutting_down, "the coordinator"));
+  if (failed) log(log_event::level::error, "coordinator_stops", why);
+  emit(stopped{failed, std::move(why)});
+}
+
+void core::state::log(log_event::level severity, std::string name, std::string detail) {
+  emit(log_event{severity, std::move(name), std::move(detail)});
+}
+
+}  // namespace moetier::coordinator

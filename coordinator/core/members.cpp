@@ -1,0 +1,325 @@
+// Members: who may join, which process stands for which name, and when one is given up. Observation
+// alone changes nothing for sources: a loss takes effect with the epoch that makes it durable.
+
+#include <algorithm>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "coordinator/core/state.hpp"
+#include "schemas/base/assert.hpp"
+#include "schemas/base/limits.hpp"
+
+namespace moetier::coordinator {
+namespace {
+
+constexpr std::size_t k_parked_hellos_max = std::size_t{4} * k_workers_max;
+constexpr std::size_t k_quarantined_max = 256;
+
+template <class Message>
+constexpr bool k_said_by_workers =
+    std::is_same_v<Message, control::refused> || std::is_same_v<Message, control::prepared> ||
+    std::is_same_v<Message, control::committed> ||
+    std::is_same_v<Message, control::source_attached> ||
+    std::is_same_v<Message, control::heartbeat> || std::is_same_v<Message, control::load_report> ||
+    std::is_same_v<Message, control::leaving>;
+
+template <class Message>
+incarnation_id speaker_of(const Message& m) {
+  if constexpr (std::is_same_v<Message, control::source_attached>) {
+    return m.worker_incarnation;
+  } else {
+    return m.incarnation;
+  }
+}
+
+}  // namespace
+
+void core::state::on(const worker_message& e, time_ns now) {
+  if (starting) {  // R12: nobody is answered yet
+    if (std::holds_alternative<control::hello>(e.body) && parked.size() < k_parked_hellos_max) {
+      parked.push_back(e);
+    }
+    return;
+  }
+  std::visit(
+      [&](const auto& m) {
+        using message_type = std::decay_t<decltype(m)>;
+        if constexpr (std::is_same_v<message_type, control::hello>) {
+          hear(e.link, m, now);
+        } else if constexpr (k_said_by_workers<message_type>) {
+          if (member* from = member_of(e.link, speaker_of(m))) hear(*from, m, now);
+        } else {
+          ++stale_refused;
+        }
+      },
+      e.body);
+}
+
+// R2: only the process in place, on the link in use, is heard.
+member* core::state::member_of(link_number link, incarnation_id incarnation) {
+  const auto name = by_link.find(link);
+  if (name != by_link.end()) {
+    member& m = members.at(name->second);
+    MOETIER_ASSERT(m.link == link);
+    if (m.told.incarnation == incarnation) return &m;
+  }
+  ++stale_refused;
+  return nullptr;
+}
+
+// --- joining ---
+
+void core::state::hear(link_number link, const control::hello& m, time_ns now) {
+  using why = control::refused::why;
+  if (m.highest_epoch > durable.epoch) return meet_epoch(m.highest_epoch);
+  if (const auto known = by_link.find(link); known != by_link.end()) {
+    member& place = members.at(known->second);
+    if (place.told.incarnation != m.incarnation || place.name != m.name) {
+      ++stale_refused;  // one link is one process
+      return;
+    }
+    // A repeat, because the answer was late or lost.
+    send(place,
+         control::welcome{place.id, m.incarnation, durable.epoch, place.first_slot, place.slots});
+    return;
+  }
+  if (std::find(quarantined.begin(), quarantined.end(), m.incarnation) != quarantined.end()) {
+    return refuse(link, m, why::load_failed, "the weights of this process failed their check");
+  }
+  if (const std::string text = mismatch_of(m); !text.empty()) {
+    return refuse(link, m, why::join, text);
+  }
+  auto place = members.find(m.name);
+  if (place == members.end()) {
+    if (durable.generation.value != 0 || members.size() >= options.workers_expected ||
+        (attempt && attempt->decided)) {
+      return refuse(link, m, why::join, "the placement has no slots for this worker");
+    }
+    place = members.emplace(m.name, member{}).first;
+    place->second.name = m.name;
+  } else if (place->second.link) {
+    if (place->second.told.incarnation != m.incarnation) {
+      return refuse(link, m, why::join, "another process of this name is in service");
+    }
+    // The same process on a fresh link: the old one has ended there and its end is not seen here.
+    emit(cut_worker_link{*place->second.link});
+    by_link.erase(*place->second.link);
+    place->second.link.reset();
+  }
+  adopt(place->second, link, m, now);
+}
+
+// Everything in which this worker differs from the tier, or "".
+std::string core::state::mismatch_of(const control::hello& m) const {
+  std::string text;
+  const auto differs = [&](const char* field, const auto& given, const auto& ours) {
+    if (given == ours) return;
+    text +=
+        fmt::format("{}{} is {}; the tier's is {}", text.empty() ? "" : ", ", field, given, ours);
+  };
+  const auto hex = [](std::uint64_t v) { return fmt::format("{:016x}", v); };
+  differs("protocol version", m.protocol, control::k_protocol_version);
+  differs("model fingerprint", hex(m.model_fingerprint), hex(options.model.fingerprint));
+  differs("heartbeat interval", m.heartbeat_interval_ns, options.heartbeat_interval);
+  differs("heartbeat timeout", m.heartbeat_timeout_ns, options.heartbeat_timeout);
+  const bool planned = durable.generation.value != 0;
+  if (planned) {
+    differs("checkpoint digest", hex(m.checkpoint_digest), hex(durable.checkpoint_digest));
+    differs("layout", m.layout, durable.layout);
+  }
+  for (const auto& [name, other] : members) {  // any process that was taken speaks for the tier
+    if (other.told.name.empty() || name == m.name) continue;
+    if (!planned) {
+      differs("checkpoint digest", hex(m.checkpoint_digest), hex(other.told.checkpoint_digest));
+      differs("layout", m.layout, other.told.layout);
+    }
+    differs("carrier", m.carrier, other.told.carrier);
+    differs("row_invariant", m.row_invariant, other.told.row_invariant);
+    break;
+  }
+  if (options.node != 0 && m.node == options.node) {
+    text += fmt::format("{}its actor node has the coordinator's own identity",
+                        text.empty() ? "" : ", ");
+  }
+  const auto place = members.find(m.name);
+  if (planned && place != members.end() && m.slots != 0) {
+    differs("slots", m.slots, place->second.slots);
+  }
+  for (const control::held_generation& held : m.held) {
+    if (held.state != control::generation_state::serving) continue;
+    if (!planned || held.generation != durable.generation || held.plan != durable.plan) {
+      text += fmt::format("{}it serves generation {}, which is not this tier's",
+                          text.empty() ? "" : ", ", held.generation.value);
+    }
+  }
+  return text;
+}
+
+void core::state::refuse(link_number link, const control::hello& m, control::refused::why cause,
+                         std::string text) {
+  log(log_event::level::error, "worker_refused", fmt::format("{}: {}", m.name, text));
+  emit(send_to_worker{link, control::message(control::refused{
+                                cause, durable.epoch, {}, m.incarnation, std::move(text)})});
+}
+
+// Takes a process into its place. What it holds decides how far it is already.
+void core::state::adopt(member& place, link_number link, const control::hello& m, time_ns now) {
+  const bool same_process = place.told.incarnation == m.incarnation;
+  const bool was_serving = place.at == member_stage::serving && same_process;
+  if (place.in_group() && !was_serving) epoch_wanted = true;
+  place.told = m;
+  place.link = link;
+  by_link[link] = place.name;
+  place.at = member_stage::joined;
+  place.leaving = false;
+  place.committed = false;
+  place.asked = {};
+  place.admission = {};
+  place.checksums.clear();
+  place.attached.clear();
+  place.heard_at = now;
+  place.since = now;
+  if (!same_process) {
+    place.sequence = 0;
+    place.tick = 0;
+    place.rows_total = 0;
+    place.calls_total = 0;
+    place.counts.clear();
+  }
+  if (collecting && std::none_of(members.begin(), members.end(), [&](const auto& other) {
+        return other.second.link && &other.second != &place;
+      })) {
+    collecting_since = now;  // the first after a silence: the others get their time too
+  }
+  plan_failed = false;
+  log(log_event::level::info, "worker_joined", place.name);
+  send(place,
+       control::welcome{place.id, m.incarnation, durable.epoch, place.first_slot, place.slots});
+  learn_sources(place, now);
+  if (!plan) {
+    if (attempt && attempt->asked && !attempt->decided) ask(place, now);
+    return;
+  }
+  const bool serves =
+      std::any_of(m.held.begin(), m.held.end(), [](const control::held_generation& held) {
+        return held.state == control::generation_state::serving;
+      });
+  const bool right = serves && m.held_checksums == reference_of(place);
+  if (was_serving && !right) epoch_wanted = true;
+  if (!serves) return ask(place, now);
+  if (!right) return quarantine(place, "its checksums differ from the committed plan's");
+  place.committed = true;
+  if (was_serving || collecting) {
+    place.at = member_stage::serving;
+    send_missing_sources(place);
+  } else {
+    place.at = member_stage::admitting;
+    epoch_wanted = true;
+  }
+}
+
+// --- leaving and dying ---
+
+void core::state::on(const worker_link_lost& e, time_ns) {
+  const auto name = by_link.find(e.link);
+  if (name == by_link.end()) {
+    std::erase_if(parked, [&](const worker_message& w) { return w.link == e.link; });
+    return;
+  }
+  lose(members.at(name->second), "its link is closed");
+}
+
+void core::state::lose(member& gone, const std::string& why) {
+  log(gone.leaving ? log_event::level::info : log_event::level::warn, "worker_lost",
+      fmt::format("{}: {}", gone.name, why));
+  if (gone.link) by_link.erase(*gone.link);
+  gone.link.reset();
+  if (gone.in_group()) epoch_wanted = true;
+  gone.at = member_stage::lost;
+  gone.leaving = false;
+  gone.committed = false;
+  gone.attached.clear();
+  plan_failed = false;
+  if (durable.generation.value == 0 && !(attempt && attempt->decided)) {
+    // Before the decision there is nothing to keep a place in.
+    if (attempt) drop_attempt();
+    const std::string name = gone.name;
+    members.erase(name);
+  }
+}
+
+void core::state::quarantine(member& bad, const std::string& text) {
+  log(log_event::level::error, "worker_quarantined", fmt::format("{}: {}", bad.name, text));
+  quarantined.push_back(bad.told.incarnation);
+  if (quarantined.size() > k_quarantined_max) quarantined.pop_front();
+  send(bad, control::refused{control::refused::why::load_failed, durable.epoch, durable.generation,
+                             bad.told.incarnation, text});
+  if (bad.link) emit(cut_worker_link{*bad.link});
+  lose(bad, text);
+}
+
+void core::state::hear(member& from, const control::leaving&, time_ns) {
+  if (from.leaving) return;
+  if (durable.generation.value == 0) {
+    if (!(attempt && attempt->decided)) return lose(from, "it leaves");
+  }
+  from.leaving = true;
+  if (from.in_group()) epoch_wanted = true;
+}
+
+// --- beats ---
+
+void core::state::hear(member& from, const control::heartbeat& m, time_ns now) {
+  if (m.epoch > durable.epoch) return meet_epoch(m.epoch);
+  if (m.sequence <= from.sequence) {
+    ++stale_refused;
+    return;
+  }
+  from.sequence = m.sequence;
+  // An engine that stands still over an old batch is stuck, whatever its process says.
+  const bool stuck = m.engine_tick == from.tick && m.oldest_batch_ns > options.heartbeat_timeout;
+  from.tick = m.engine_tick;
+  if (!stuck) from.heard_at = now;
+  send(from, control::heartbeat_answer{m.sequence, durable.epoch, durable.generation});
+}
+
+void core::state::hear(member& from, const control::load_report& m, time_ns) {
+  if (m.generation != durable.generation || m.plan != durable.plan) return;
+  from.rows_total = m.rows_total;
+  from.calls_total = m.calls_total;
+  if (plan && m.counts.size() == plan->layers().size() * std::size_t{from.slots}) {
+    from.counts = m.counts;
+  }
+}
+
+// Silence is soft evidence: when more than half fall silent inside one detection time, the fault is
+// more likely here, and they get a second one. Closed links never come this way.
+void core::state::detect_silence(time_ns now) {
+  const duration_ns timeout = options.heartbeat_timeout;
+  while (!silent_losses.empty() && now - silent_losses.front() > timeout) {
+    silent_losses.pop_front();
+  }
+  std::vector<std::string> silent;
+  std::size_t watched = silent_losses.size();
+  for (const auto& [name, m] : members) {
+    if (!m.link) continue;
+    ++watched;
+    if (now - m.heard_at > timeout) silent.push_back(name);
+  }
+  const bool suspect = (silent.size() + silent_losses.size()) * 2 > watched;
+  if (suspect && !silent.empty() && !suspects_itself) {
+    log(log_event::level::error, "suspects_itself",
+        fmt::format("{} of {} workers fell silent together", silent.size(), watched));
+  }
+  suspects_itself = suspect && !silent.empty();
+  for (const std::string& name : silent) {
+    member& m = members.at(name);
+    if (suspect && now - m.heard_at <= 2 * timeout) continue;
+    silent_losses.push_back(now);
+    emit(cut_worker_link{*m.link});
+    lose(m, fmt::format("silent for {} ms", (now - m.heard_at) / k_millisecond));
+  }
+}
+
+}  // namespace moetier::coordinator

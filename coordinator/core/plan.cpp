@@ -1,0 +1,333 @@
+// The plan: the first placement and its two phases, and the same road for a process that comes back
+// to its place. Only what is durable is committed, and only what every byte was checked for.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "coordinator/core/state.hpp"
+#include "eplb/plan_file.hpp"
+#include "schemas/base/assert.hpp"
+#include "schemas/base/checksum.hpp"
+#include "schemas/control/codec.hpp"
+
+namespace moetier::coordinator {
+namespace {
+
+constexpr duration_ns k_resend_max = 10 * k_second;
+
+// The hash names placement and weights: what a generation is made of.
+plan_hash hash_of(std::span<const std::uint8_t> placement, std::uint64_t fingerprint,
+                  std::uint64_t digest) {
+  std::vector<std::byte> bytes(placement.size() + 16);
+  std::copy(placement.begin(), placement.end(),
+            reinterpret_cast<std::uint8_t*>(bytes.data()));  // a byte is a byte
+  for (std::size_t i = 0; i < 8; ++i) {
+    bytes[placement.size() + i] = static_cast<std::byte>(fingerprint >> (8 * i));
+    bytes[placement.size() + 8 + i] = static_cast<std::byte>(digest >> (8 * i));
+  }
+  return plan_hash(first_64_bits(sha256(bytes)));
+}
+
+// Slots per worker, in order of names: their own wish, the file's, or an even partition.
+expected<std::vector<std::uint32_t>> slots_of(const core_options& options,
+                                              const std::map<std::string, member>& members) {
+  std::vector<std::uint32_t> wished;
+  for (const auto& [name, m] : members) wished.push_back(m.told.slots);
+  const auto count = static_cast<std::uint32_t>(wished.size());
+  const std::uint32_t experts = options.model.experts;
+  std::vector<std::uint32_t> given;
+  if (!options.placement_file_text.empty()) {
+    auto file = eplb::slots_per_worker_of(options.placement_file_text, options.placement_file_name);
+    if (!file) return unexpected_error(std::move(file.error()));
+    if (file->size() != wished.size()) {
+      return fail(reason::placement_invalid,
+                  fmt::format("{} lists {} workers; {} are expected", options.placement_file_name,
+                              file->size(), wished.size()));
+    }
+    given = std::move(*file);
+  } else if (std::all_of(wished.begin(), wished.end(), [](std::uint32_t n) { return n == 0; })) {
+    given = eplb::even_partition(experts, count);
+  } else {
+    given.assign(count, (experts + count - 1) / count);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (wished[i] != 0) given[i] = wished[i];
+    }
+  }
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (wished[i] != 0 && wished[i] != given[i]) {
+      return fail(reason::placement_invalid,
+                  fmt::format("worker {} has {} slots; {} gives it {}", i, wished[i],
+                              options.placement_file_name, given[i]));
+    }
+  }
+  return given;
+}
+
+expected<eplb::placement> place(const core_options& options,
+                                const std::map<std::string, member>& members) {
+  auto slots = slots_of(options, members);
+  if (!slots) return unexpected_error(std::move(slots.error()));
+  std::vector<eplb::worker_span> spans;
+  std::uint32_t next = 0;
+  for (const auto& [name, m] : members) {
+    const auto id = static_cast<std::uint16_t>(spans.size());
+    const std::uint32_t count = (*slots)[id];
+    spans.push_back({worker_id(id), name, next, count});
+    next += count;
+  }
+  const auto& layers = options.model.moe_layers;
+  if (options.placement_file_text.empty()) {
+    return eplb::default_placement(options.model.experts, layers, spans);
+  }
+  return eplb::placement_from_json(options.placement_file_text, options.placement_file_name,
+                                   options.model.experts, layers, spans, options.model.fingerprint);
+}
+
+}  // namespace
+
+// --- the first plan ---
+
+void core::state::consider_first_plan() {
+  if (durable.generation.value != 0 || attempt || plan_failed) return;
+  const std::uint32_t expected_count = std::max(options.workers_expected, 1u);
+  if (members.size() != expected_count) return;
+  auto placed = place(options, members);
+  if (placed) {
+    const auto canonical = placed->canonical_bytes();
+    const auto* first = reinterpret_cast<const std::uint8_t*>(canonical.data());
+    plan_attempt a;
+    a.bytes.assign(first, first + canonical.size());
+    if (a.bytes.size() + 4096 > control::k_message_bytes_max) {
+      placed = fail(reason::placement_invalid, "it is too large for one message");
+    } else {
+      a.hash = hash_of(a.bytes, options.model.fingerprint,
+                       members.begin()->second.told.checkpoint_digest);
+      a.placement = std::move(*placed);
+      attempt = std::move(a);
+    }
+  }
+  if (!attempt) {
+    plan_failed = true;
+    plan_problem = placed.error().text;
+    log(log_event::level::error, "plan_infeasible", plan_problem);
+    return;
+  }
+  plan_problem.clear();
+  for (const auto& span : attempt->placement.spans()) {
+    member& m = members.at(span.name);
+    m.id = span.worker;
+    m.first_slot = span.first_slot;
+    m.slots = span.slots;
+  }
+  epoch_wanted =
+      true;  // each attempt has an epoch of its own: answers to earlier ones do not count
+}
+
+void core::state::ask_all(time_ns now) {
+  attempt->asked = true;
+  for (auto& [name, m] : members) ask(m, now);
+}
+
+// R4: before the decision an abort is always safe. What is loaded may stay: the next attempt, when
+// it is the same plan, finds it there; when it is another, its PREPARE replaces it.
+void core::state::drop_attempt() {
+  MOETIER_ASSERT(attempt && !attempt->decided);
+  for (auto& [name, m] : members) {
+    if (m.at != member_stage::preparing && m.at != member_stage::verified) continue;
+    m.at = member_stage::joined;
+    m.asked = {};
+  }
+  attempt.reset();
+}
+
+void core::state::consider_decision() {
+  if (!attempt || !attempt->asked || attempt->decided) return;
+  for (const auto& [name, m] : members) {
+    if (m.at != member_stage::verified) return;
+  }
+  const eplb::placement& p = attempt->placement;
+  std::vector<std::uint64_t> all(p.layers().size() * std::size_t{p.dense_slots()});
+  for (std::size_t s = 0; s < p.spans().size(); ++s) {
+    const member& m = members.at(p.spans()[s].name);
+    for (std::size_t layer = 0; layer < p.layers().size(); ++layer) {
+      std::copy_n(
+          m.checksums.begin() + static_cast<std::ptrdiff_t>(layer * m.slots), m.slots,
+          all.begin() + static_cast<std::ptrdiff_t>(layer * p.dense_slots() + p.first_dense(s)));
+    }
+  }
+  for (std::size_t layer = 0; layer < p.layers().size(); ++layer) {
+    for (std::uint32_t e = 0; e < p.experts(); ++e) {
+      const auto replicas = p.replicas(layer, e);
+      for (const std::uint32_t d : replicas.subspan(1)) {
+        if (all[layer * p.dense_slots() + d] == all[layer * p.dense_slots() + replicas[0]])
+          continue;
+        // Which of the two is wrong cannot be told: neither may serve.
+        const std::string one = p.spans()[p.span_of(replicas[0])].name;
+        const std::string two = p.spans()[p.span_of(d)].name;
+        plan_problem = fmt::format("layer {} expert {}: the bytes of workers {} and {} differ",
+                                   p.layers()[layer].layer.value, e, one, two);
+        const std::string text = plan_problem;
+        quarantine(members.at(one), text);
+        quarantine(members.at(two), text);
+        return;
+      }
+    }
+  }
+  attempt->checksums = std::move(all);
+  attempt->decided = true;
+}
+
+// --- one member's road: PREPARE, PREPARED, (epoch), COMMIT, COMMITTED ---
+
+void core::state::ask(member& m, time_ns now) {
+  m.at = member_stage::preparing;
+  m.asked = durable.epoch;
+  m.since = now;
+  m.resend_after = options.heartbeat_timeout;
+  m.resend_at = now + m.resend_after;
+  send_prepare(m);
+}
+
+void core::state::send_prepare(member& m) {
+  const bool first = !plan;
+  MOETIER_ASSERT(plan || attempt);
+  send(m, control::prepare{durable.epoch, first ? k_first_generation : durable.generation,
+                           first ? attempt->hash : durable.plan, m.told.incarnation,
+                           first ? attempt->bytes : durable.placement});
+}
+
+void core::state::hear(member& from, const control::prepared& m, time_ns now) {
+  const generation_number generation = plan ? durable.generation : k_first_generation;
+  const bool asked = plan || (attempt && attempt->asked);
+  if (from.at != member_stage::preparing || !asked || m.generation != generation ||
+      m.plan != (plan ? durable.plan : attempt->hash) || m.epoch < from.asked) {
+    ++stale_refused;
+    return;
+  }
+  const eplb::placement& p = plan ? *plan : attempt->placement;
+  const auto span = static_cast<std::size_t>(p.span_index(from.id));
+  if (m.checksums.size() != p.layers().size() * std::size_t{from.slots}) {
+    return quarantine(from, "its checksums are not one per slot");
+  }
+  for (std::size_t layer = 0; layer < p.layers().size(); ++layer) {
+    for (std::uint32_t local = 0; local < from.slots; ++local) {
+      const bool empty = p.layers()[layer].experts[p.first_dense(span) + local] < 0;
+      if (empty != (m.checksums[layer * from.slots + local] == 0)) {
+        return quarantine(from, "a slot is filled that the plan leaves empty, or the reverse");
+      }
+    }
+  }
+  from.checksums = m.checksums;
+  accept_verified(from, now);
+}
+
+void core::state::accept_verified(member& m, time_ns now) {
+  m.since = now;
+  if (!plan) {
+    m.at = member_stage::verified;
+    return;
+  }
+  if (m.checksums != reference_of(m)) {
+    return quarantine(m, "its checksums differ from the committed plan's");
+  }
+  if (collecting) return begin_commit(m, now);  // the start's own epoch takes it in
+  m.at = member_stage::admitting;
+  m.admission = {};
+  epoch_wanted = true;
+}
+
+// R4: the decision is durable. Sources are attached before anybody routes here.
+void core::state::begin_commit(member& m, time_ns now) {
+  MOETIER_ASSERT(plan && durable.generation.value != 0 && !starting);
+  m.at = member_stage::committing;
+  m.since = now;
+  m.resend_after = options.heartbeat_timeout;
+  m.resend_at = now + m.resend_after;
+  send_missing_sources(m);
+  send_commit(m);
+}
+
+void core::state::send_commit(member& m) {
+  send(m, control::commit{durable.epoch, durable.generation, durable.plan, m.told.incarnation});
+}
+
+void core::state::hear(member& from, const control::committed& m, time_ns now) {
+  if (from.at != member_stage::committing || m.generation != durable.generation ||
+      m.plan != durable.plan) {
+    ++stale_refused;
+    return;
+  }
+  from.committed = true;
+  try_serve(from, now);
+}
+
+void core::state::try_serve(member& m, time_ns now) {
+  if (m.at != member_stage::committing || !m.committed) return;
+  const bool attached = std::all_of(sessions.begin(), sessions.end(), [&](const auto& s) {
+    return !s.second.attachment ||
+           m.has_attached(s.second.source, s.second.attachment->incarnation);
+  });
+  if (!attached && now - m.since < options.attach_limit) return;
+  m.at = member_stage::serving;
+  m.since = now;
+}
+
+void core::state::hear(member& from, const control::refused& m, time_ns now) {
+  using why = control::refused::why;
+  if (m.epoch > durable.epoch) return meet_epoch(m.epoch);
+  if (m.cause == why::stale_epoch) return;  // an old command of ours arrived late
+  const bool on_its_way = from.at == member_stage::preparing || from.at == member_stage::committing;
+  const generation_number generation = plan ? durable.generation : k_first_generation;
+  if (!on_its_way || m.generation != generation) return;
+  switch (m.cause) {
+    case why::unknown_generation:  // it has lost what it had prepared
+      if (from.at == member_stage::committing) ask(from, now);
+      return;
+    case why::mismatch:
+    case why::load_failed: return quarantine(from, m.text);
+    case why::busy:
+    case why::stale_epoch:
+    case why::join: return;  // asked again in a while
+  }
+}
+
+// Links lose nothing, but a process may be replaced behind one; asking again changes nothing.
+void core::state::resend(time_ns now) {
+  std::vector<std::string> late;
+  for (auto& [name, m] : members) {
+    if (m.at != member_stage::preparing && m.at != member_stage::committing) continue;
+    if (m.at == member_stage::preparing && now - m.since > options.prepare_limit) {
+      late.push_back(name);
+      continue;
+    }
+    if (now < m.resend_at) continue;
+    m.resend_after = std::min(2 * m.resend_after, k_resend_max);
+    m.resend_at = now + m.resend_after;
+    if (m.at == member_stage::preparing) {
+      send_prepare(m);
+    } else {
+      send_missing_sources(m);
+      send_commit(m);
+    }
+  }
+  for (const std::string& name : late) {
+    if (members.contains(name)) quarantine(members.at(name), "it did not load the plan in time");
+  }
+}
+
+// The record's checksums of a member's slots, by (layer index, local slot).
+std::vector<std::uint64_t> core::state::reference_of(const member& m) const {
+  const auto span = static_cast<std::size_t>(plan->span_index(m.id));
+  std::vector<std::uint64_t> all;
+  all.reserve(plan->layers().size() * m.slots);
+  for (std::size_t layer = 0; layer < plan->layers().size(); ++layer) {
+    const auto first =
+        durable.checksums.begin() +
+        static_cast<std::ptrdiff_t>(layer * plan->dense_slots() + plan->first_dense(span));
+    all.insert(all.end(), first, first + m.slots);
+  }
+  return all;
+}
+
+}  // namespace moetier::coordinator

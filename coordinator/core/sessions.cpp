@@ -1,0 +1,401 @@
+// Sessions: one attention service's lease on the tier, its source's place in every worker's attach
+// table, and the requests about them. Every token is answered exactly once. Leases free resources;
+// no row's rightness rests on them.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "coordinator/core/state.hpp"
+#include "schemas/base/assert.hpp"
+#include "schemas/base/limits.hpp"
+
+namespace moetier::coordinator {
+namespace {
+
+bool is_printable(const std::string& s) {
+  return std::all_of(s.begin(), s.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+unexpected_error busy(std::string what, duration_ns retry_after) {
+  error e = make_error(reason::no_credit, what);
+  e.retry_after_ns = retry_after;
+  return unexpected_error(std::move(e));
+}
+
+}  // namespace
+
+void core::state::answer(request_token token, expected<session_grant> grant) {
+  emit(answer_session{token, std::move(grant)});
+}
+void core::state::answer_plain(request_token token, expected<void> result) {
+  emit(answer_done{token, std::move(result)});
+}
+
+// --- open ---
+
+// The request with every 0 replaced by what it stands for.
+expected<session_request> core::state::check(session_request r) const {
+  const model_description& model = options.model;
+  if (r.tenant.empty() || r.tenant.size() > k_worker_name_bytes_max || !is_printable(r.tenant)) {
+    return fail(reason::invalid_argument, "tenant", "not a name",
+                "1 to 64 printable ASCII characters");
+  }
+  if (r.model_fingerprint != 0 && r.model_fingerprint != model.fingerprint) {
+    return fail(reason::model_mismatch, fmt::format("{:016x}", r.model_fingerprint),
+                fmt::format("{:016x}", model.fingerprint));
+  }
+  if (r.tokens_max == 0) r.tokens_max = options.tokens_max;
+  if (r.tokens_max > options.tokens_max) {
+    return fail(reason::limit_exceeded, "tokens_max", r.tokens_max, options.tokens_max);
+  }
+  if (r.micro_batches < 1 || r.micro_batches > k_micro_batches_max) {
+    return fail(reason::invalid_argument, "micro_batches", r.micro_batches, "1 to 4");
+  }
+  if (r.top_k == 0) r.top_k = model.top_k;
+  const std::uint32_t top_k_max = std::min(k_top_k_max, model.experts);
+  if (r.top_k > top_k_max) return fail(reason::limit_exceeded, "top_k", r.top_k, top_k_max);
+  if (r.return_mode > 1) {
+    return fail(reason::invalid_argument, "return_mode", r.return_mode, "partial or exact");
+  }
+  if (r.return_dtype != dtype::f32 && r.return_dtype != dtype::bf16 &&
+      r.return_dtype != dtype::f16) {
+    return fail(reason::invalid_dtype, "return_dtype", dtype_name(r.return_dtype),
+                "f32, bf16, f16");
+  }
+  if (r.return_mode == 1 && published && !published->exact_allowed) {
+    return fail(reason::not_enabled,
+                "return mode exact (this backend's rows depend on each other)");
+  }
+  return r;
+}
+
+void core::state::on(const open_session& e, time_ns now) {
+  auto request = check(e.request);
+  if (!request) return answer(e.token, unexpected_error(std::move(request.error())));
+  if (!published) {
+    const auto reasons = reasons_not_ready();
+    error why = make_error(reason::not_ready, reasons.empty() ? "it is starting" : reasons.front());
+    why.retry_after_ns = options.heartbeat_timeout;
+    return answer(e.token, unexpected_error(std::move(why)));
+  }
+  if (sessions.size() + parked_opens.size() >= options.sessions_max) {
+    return answer(e.token, busy(fmt::format("all {} sessions are in use", options.sessions_max),
+                                options.lease));
+  }
+  if (free_sources.size() <= parked_opens.size()) {
+    return answer(e.token, busy(fmt::format("all {} sources are in use", options.sources_max),
+                                options.lease));
+  }
+  parked_opens.push_back(e);
+  parked_opens.back().request = std::move(*request);
+  open_parked(now);
+}
+
+// Opens those for whom an id is reserved; the others wait for the record.
+void core::state::open_parked(time_ns now) {
+  std::size_t opened = 0;
+  for (; opened < parked_opens.size() && next_session < durable.next_session; ++opened) {
+    open_session& e = parked_opens[opened];
+    MOETIER_ASSERT(!free_sources.empty());
+    session s;
+    s.id = session_id(next_session++);
+    s.source = free_sources.front();
+    free_sources.pop_front();
+    s.request = std::move(e.request);
+    s.opened_at = now;
+    s.lease_until = now + options.lease;
+    log(log_event::level::info, "session_opened",
+        fmt::format("session {} source {} tenant {}", s.id.value, s.source.value,
+                    s.request.tenant));
+    answer(e.token, grant_of(s));
+    sessions.emplace(s.id, std::move(s));
+  }
+  parked_opens.erase(parked_opens.begin(),
+                     parked_opens.begin() + static_cast<std::ptrdiff_t>(opened));
+}
+
+session_grant core::state::grant_of(const session& s) const {
+  return {.session = s.id,
+          .source = s.source,
+          .tokens_max = s.request.tokens_max,
+          .micro_batches = s.request.micro_batches,
+          .top_k = s.request.top_k,
+          .lease = options.lease,
+          .call_deadline = options.call_deadline,
+          .snapshot = published};
+}
+
+session* core::state::find_session(session_id id, incarnation_id incarnation) {
+  const auto found = sessions.find(id);
+  if (found == sessions.end() || found->second.request.incarnation != incarnation) return nullptr;
+  return &found->second;
+}
+
+// --- resume, renew, close ---
+
+void core::state::on(const resume_session& e, time_ns now) {
+  if (find_session(e.session, e.incarnation) == nullptr && !starting && !collecting) {
+    return answer(e.token, fail(reason::session_unknown, e.session.value));
+  }
+  if (parked_resumes.size() >= options.sessions_max) {
+    return answer(e.token, busy("too many sessions resume at once", options.heartbeat_timeout));
+  }
+  parked_resumes.push_back({e, now + options.attach_limit});
+  answer_resumes(now);
+}
+
+// A resume waits until the workers have told what they hold; then it is granted or unknown.
+void core::state::answer_resumes(time_ns now) {
+  std::erase_if(parked_resumes, [&](const parked_resume& p) {
+    const bool settled = !starting && !collecting && published;
+    if (!settled && now < p.until) return false;
+    session* s = find_session(p.asked.session, p.asked.incarnation);
+    if (s != nullptr && published) {
+      s->lease_until = now + options.lease;
+      answer(p.asked.token, grant_of(*s));
+    } else if (settled) {
+      answer(p.asked.token, fail(reason::session_unknown, p.asked.session.value));
+    } else {
+      answer(p.asked.token, fail(reason::not_ready, "its workers have not come back yet"));
+    }
+    return true;
+  });
+}
+
+void core::state::on(const renew_session& e, time_ns now) {
+  if (session* s = find_session(e.session, e.incarnation)) {
+    s->lease_until = now + options.lease;
+  } else if (!starting && !collecting) {
+    emit(session_ended{e.session, make_error(reason::session_unknown, e.session.value)});
+  }
+}
+
+void core::state::on(const close_session& e, time_ns) {
+  if (find_session(e.session, e.incarnation) == nullptr) {
+    return answer_plain(e.token, fail(reason::session_unknown, e.session.value));
+  }
+  end_session(e.session, make_error(reason::session_closed, e.session.value));
+  answer_plain(e.token, {});
+}
+
+void core::state::end_session(session_id id, error why) {
+  session& s = sessions.at(id);
+  if (s.attach_token) {
+    answer_plain(*std::exchange(s.attach_token, std::nullopt), unexpected_error(why));
+  }
+  withdraw_attachment(s);
+  free_sources.push_back(s.source);
+  log(log_event::level::info, "session_ended", why.text);
+  emit(session_ended{id, std::move(why)});
+  sessions.erase(id);
+}
+
+void core::state::lapse_sessions(time_ns now) {
+  std::vector<session_id> lapsed;
+  for (auto& [id, s] : sessions) {
+    if (collecting) s.lease_until = std::max(s.lease_until, now + options.lease);
+    if (now > s.lease_until) lapsed.push_back(id);
+    if (s.attach_token && now > s.attach_until) {
+      std::uint16_t late = 0;
+      for (const auto& [name, m] : members) {
+        if (m.live() && !m.has_attached(s.source, s.attachment->incarnation)) late = m.id.value;
+      }
+      fail_attach(s, make_error(reason::attach_late, late, options.attach_limit / k_millisecond));
+    } else if (s.attach_token && now >= s.resend_at) {
+      s.resend_at = now + options.heartbeat_timeout;
+      for (const auto& [name, m] : members) {
+        if (m.takes_sources() && !m.has_attached(s.source, s.attachment->incarnation)) {
+          send(m, control::attach_source{durable.epoch, *s.attachment});
+        }
+      }
+    }
+  }
+  for (const session_id id : lapsed) end_session(id, make_error(reason::lease_lapsed, id.value));
+}
+
+// --- attach ---
+
+expected<void> core::state::check(const session& s, const attach_session& e) const {
+  const transport::source_shape& shape = e.shape;
+  const auto within = [](const char* name, std::uint64_t given,
+                         std::uint64_t most) -> expected<void> {
+    if (given == 0)
+      return fail(reason::invalid_argument, name, given, fmt::format("1 to {}", most));
+    if (given > most) return fail(reason::limit_exceeded, name, given, most);
+    return {};
+  };
+  const std::uint64_t stride_max =
+      transport::padded_stride(std::size_t{options.model.hidden_size} * sizeof(float));
+  for (const auto& checked : {within("rows_max", shape.rows_max, s.request.tokens_max),
+                              within("hidden_stride", shape.hidden_stride, stride_max),
+                              within("top_k", shape.top_k, s.request.top_k),
+                              within("return_stride", shape.return_stride, stride_max),
+                              within("return_rows_max", shape.return_rows_max,
+                                     std::uint64_t{shape.rows_max} * shape.top_k),
+                              within("banks", shape.banks, 4),
+                              within("address bytes", e.address.size(), k_address_bytes_max)}) {
+    if (!checked) return checked;
+  }
+  return {};
+}
+
+void core::state::on(const attach_session& e, time_ns now) {
+  session* s = find_session(e.session, e.incarnation);
+  if (s == nullptr) return answer_plain(e.token, fail(reason::session_unknown, e.session.value));
+  if (auto ok = check(*s, e); !ok) return answer_plain(e.token, std::move(ok));
+  if (!published) {
+    return answer_plain(e.token, fail(reason::not_ready, "no plan is in service"));
+  }
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(e.address.data());
+  control::source_attachment wanted{.source = s->source,
+                                    .session = s->id,
+                                    .incarnation = e.incarnation,
+                                    .rows_max = e.shape.rows_max,
+                                    .hidden_stride = e.shape.hidden_stride,
+                                    .top_k = e.shape.top_k,
+                                    .return_stride = e.shape.return_stride,
+                                    .return_rows_max = e.shape.return_rows_max,
+                                    .banks = e.shape.banks,
+                                    .tenant = s->request.tenant,
+                                    .address = {bytes, bytes + e.address.size()}};
+  if (s->attach_token || (s->attachment && *s->attachment != wanted)) {
+    return answer_plain(e.token,
+                        fail(reason::sequence, "attach", "the session is attached already"));
+  }
+  s->lease_until = std::max(s->lease_until, now + options.lease);
+  s->attach_token = e.token;
+  s->attach_until = now + options.attach_limit;
+  s->resend_at = now + options.heartbeat_timeout;
+  if (!s->attachment) {
+    s->attachment = std::move(wanted);
+    for (const auto& [name, m] : members) {
+      if (m.takes_sources()) send(m, control::attach_source{durable.epoch, *s->attachment});
+    }
+  }
+}
+
+void core::state::hear(member& from, const control::source_attached& m, time_ns now) {
+  const auto found = std::find_if(sessions.begin(), sessions.end(), [&](const auto& s) {
+    return s.second.attachment && s.second.source == m.source &&
+           s.second.attachment->incarnation == m.incarnation;
+  });
+  if (found == sessions.end()) {  // it ended meanwhile
+    ++stale_refused;
+    if (m.accepted) send(from, control::detach_source{durable.epoch, m.source, m.incarnation});
+    return;
+  }
+  if (!m.accepted) {
+    log(log_event::level::error, "attach_refused",
+        fmt::format("worker {} source {}: {}", from.name, m.source.value, m.text));
+    if (found->second.attach_token) {
+      fail_attach(found->second, make_error(reason::attach_refused, from.id.value));
+    } else {
+      from.attached[m.source] = m.incarnation;  // routed to all the same: its rows will say so
+    }
+    return;
+  }
+#if defined(MOETIER_MUTANT) && MOETIER_MUTANT == 2
+  if (from.has_attached(m.source, m.incarnation)) {  // a repeat counts as another worker's answer
+    for (auto& [name, other] : members) other.attached.emplace(m.source, m.incarnation);
+  }
+#endif
+  from.attached[m.source] = m.incarnation;
+  try_serve(from, now);
+}
+
+// An attach is done when every worker that is routed to has confirmed it; one lost meanwhile does
+// not count.
+void core::state::finish_attaches(time_ns) {
+  for (auto& [id, s] : sessions) {
+    if (!s.attach_token) continue;
+    const bool done = std::all_of(members.begin(), members.end(), [&](const auto& m) {
+      return !m.second.live() || m.second.has_attached(s.source, s.attachment->incarnation);
+    });
+    if (done) answer_plain(*std::exchange(s.attach_token, std::nullopt), {});
+  }
+}
+
+void core::state::fail_attach(session& s, error why) {
+  answer_plain(*std::exchange(s.attach_token, std::nullopt), unexpected_error(std::move(why)));
+  withdraw_attachment(s);
+}
+
+// Tells every worker that may have it: links are ordered, so the place is free for another.
+void core::state::withdraw_attachment(session& s) {
+  if (!s.attachment) return;
+  for (auto& [name, m] : members) {
+    send(m, control::detach_source{durable.epoch, s.source, s.attachment->incarnation});
+    m.attached.erase(s.source);
+  }
+  s.attachment.reset();
+}
+
+void core::state::send_missing_sources(member& to) {
+  for (const auto& [id, s] : sessions) {
+    if (s.attachment && !to.has_attached(s.source, s.attachment->incarnation)) {
+      send(to, control::attach_source{durable.epoch, *s.attachment});
+    }
+  }
+}
+
+// What a worker has attached, against what there should be. After a start this is where sessions
+// come from; ids are never reused, so of two at one place the larger is the newer.
+void core::state::learn_sources(member& from, time_ns now) {
+  for (const control::source_attachment& told : from.told.sources) {
+    const auto known = sessions.find(told.session);
+    bool current = known != sessions.end() && known->second.attachment == told;
+    if (!current && collecting && known == sessions.end() && told.session.value < next_session &&
+        told.source.value < options.sources_max) {
+      const auto holder = std::find_if(sessions.begin(), sessions.end(), [&](const auto& s) {
+        return s.second.source == told.source;
+      });
+      if (holder != sessions.end() && holder->first < told.session) {
+        const session_id older = holder->first;
+        end_session(older, make_error(reason::session_closed, older.value));
+      }
+      const auto place = std::find(free_sources.begin(), free_sources.end(), told.source);
+      if (place != free_sources.end()) {
+        free_sources.erase(place);
+        session s;
+        s.id = told.session;
+        s.source = told.source;
+        s.request.tenant = told.tenant;
+        s.request.incarnation = told.incarnation;
+        s.request.tokens_max = told.rows_max;
+        s.request.top_k = told.top_k;
+        s.opened_at = now;
+        s.lease_until = now + options.lease;
+        s.attachment = told;
+        sessions.emplace(s.id, std::move(s));
+        current = true;
+        for (auto& [name, m] : members) {
+          if (&m != &from && m.takes_sources()) {
+            send(m, control::attach_source{durable.epoch, told});
+          }
+        }
+      }
+    }
+    if (current) {
+      from.attached[told.source] = told.incarnation;
+    } else {
+      send(from, control::detach_source{durable.epoch, told.source, told.incarnation});
+    }
+  }
+}
+
+void core::state::answer_all(const error& why) {
+  for (const open_session& e : std::exchange(parked_opens, {})) {
+    answer(e.token, unexpected_error(why));
+  }
+  for (const parked_resume& p : std::exchange(parked_resumes, {})) {
+    answer(p.asked.token, unexpected_error(why));
+  }
+  for (auto& [id, s] : sessions) {
+    if (s.attach_token) {
+      answer_plain(*std::exchange(s.attach_token, std::nullopt), unexpected_error(why));
+    }
+  }
+}
+
+}  // namespace moetier::coordinator

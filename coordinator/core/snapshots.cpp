@@ -1,0 +1,169 @@
+// Snapshots: when the picture that sources route by may change, and what it shows.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "coordinator/core/state.hpp"
+#include "schemas/base/assert.hpp"
+#include "schemas/base/checksum.hpp"
+
+namespace moetier::coordinator {
+namespace {
+
+constexpr std::size_t k_lost_texts_max = 8;
+
+// The agreed choice of backend, carrier and layout. The same after a restart, so that the rows of
+// direct sources stay what they are.
+std::uint64_t resolution_of(const control::hello& any) {
+  const std::string text = any.backend + '\n' + any.carrier + '\n' + any.layout;
+  return xxh3_64(std::as_bytes(std::span(text)));
+}
+
+std::vector<std::byte> bytes_of(const std::vector<std::uint8_t>& v) {
+  const auto* first = reinterpret_cast<const std::byte*>(v.data());
+  return {first, first + v.size()};
+}
+
+}  // namespace
+
+// Whether the workers that a start waits for are here. Masking one that is only slow to come back
+// would disturb sources that never noticed the restart, so all get a detection time, and two when
+// more than half are missing.
+bool core::state::collected(time_ns now) const {
+  std::size_t live_count = 0;
+  for (const auto& [name, m] : members) live_count += m.live() ? 1 : 0;
+  if (live_count == members.size()) return true;
+  if (live_count == 0) return false;
+  const bool most = live_count * 2 >= members.size();
+  return now - collecting_since > (most ? 1 : 2) * options.heartbeat_timeout;
+}
+
+void core::state::publish_if_due(time_ns now) {
+  if (ended || starting || !plan) return;
+  // What a loss or a return changes shows only once its epoch is durable.
+  if (epoch_wanted || (writing && writing->epoch != durable.epoch)) return;
+  if (!published) {
+    // R6: all workers of the decided plan are COMMITTED; those that died meanwhile are masked.
+    const bool committing = std::any_of(members.begin(), members.end(), [](const auto& m) {
+      return m.second.at == member_stage::committing;
+    });
+    const bool any =
+        std::any_of(members.begin(), members.end(), [](const auto& m) { return m.second.live(); });
+    if (collecting ? !collected(now) : (committing || !any)) return;
+  } else {
+    std::size_t same = 0;
+    for (const transport::snapshot_worker& shown : published->workers) {
+      const int span = plan->span_index(shown.worker);
+      const member& m = members.at(plan->spans()[static_cast<std::size_t>(span)].name);
+      const bool unchanged =
+          m.live() == shown.live && (!m.live() || m.told.incarnation == shown.incarnation);
+      same += unchanged ? 1 : 0;
+    }
+    if (same == published->workers.size()) return;
+  }
+  published = make_snapshot();
+  count_replicas();
+  if (std::exchange(collecting, false)) {
+    for (auto& [id, s] : sessions) s.lease_until = std::max(s.lease_until, now + options.lease);
+    for (auto& [name, m] : members) {  // too late for the start's epoch: taken in by one of its own
+      if (m.at != member_stage::committing) continue;
+      m.at = member_stage::admitting;
+      m.admission = {};
+      epoch_wanted = true;
+    }
+  }
+  emit(publish_snapshot{published});
+  log(log_event::level::info, "snapshot_published",
+      fmt::format("generation {} revision {}.{}, {} experts without a live replica",
+                  durable.generation.value, published->shares.revision().epoch.value,
+                  published->shares.revision().counter, lost_experts));
+}
+
+transport::snapshot_ptr core::state::make_snapshot() const {
+  auto s = std::make_shared<transport::routing_snapshot>();
+  s->epoch = durable.epoch;
+  s->generation = durable.generation;
+  s->plan = durable.plan;
+  s->model = options.model;
+  s->routing = {options.model.routing, options.model.experts, options.model.top_k};
+  s->placement = *plan;
+  std::vector<bool> live;
+  for (const auto& span : plan->spans()) {
+    const member& m = members.at(span.name);
+    MOETIER_ASSERT(!m.live() || m.committed);  // R6
+    live.push_back(m.live());
+    s->workers.push_back({m.id, m.told.incarnation, m.live(), bytes_of(m.told.address)});
+    if (m.live()) {
+      s->resolution_id = resolution_of(m.told);
+      s->exact_allowed = m.told.row_invariant;
+      s->carrier = m.told.carrier;
+      s->backend = m.told.backend;
+    }
+  }
+  if (published && s->carrier.empty()) {  // nobody is left: what was resolved stands
+    s->resolution_id = published->resolution_id;
+    s->exact_allowed = published->exact_allowed;
+    s->carrier = published->carrier;
+    s->backend = published->backend;
+  }
+  // A revision is (epoch, counter): a restarted coordinator has a higher epoch and reissues none.
+  shares_revision revision{durable.epoch, 0};
+  if (published && published->shares.revision().epoch == durable.epoch) {
+    revision.counter = published->shares.revision().counter + 1;
+  }
+#if defined(MOETIER_MUTANT) && MOETIER_MUTANT == 3
+  live.assign(live.size(), true);
+#endif
+  s->shares = eplb::shares::even(*plan, live, revision);
+  return s;
+}
+
+void core::state::count_replicas() {
+  unreplicated_experts = 0;
+  lost_experts = 0;
+  lost_texts.clear();
+  for (std::size_t layer = 0; layer < plan->layers().size(); ++layer) {
+    for (std::uint32_t e = 0; e < plan->experts(); ++e) {
+      const auto replicas = plan->replicas(layer, e);
+      const auto live = std::count_if(replicas.begin(), replicas.end(), [&](std::uint32_t d) {
+        return published->workers[plan->span_of(d)].live;
+      });
+      unreplicated_experts += live == 1 ? 1 : 0;
+      if (live != 0) continue;
+      if (++lost_experts <= k_lost_texts_max) {
+        lost_texts.push_back(fmt::format("layer {} expert {} has no live replica",
+                                         plan->layers()[layer].layer.value, e));
+      }
+    }
+  }
+  if (lost_experts > k_lost_texts_max) {
+    lost_texts.push_back(
+        fmt::format("and {} more experts without one", lost_experts - k_lost_texts_max));
+  }
+}
+
+std::vector<std::string> core::state::reasons_not_ready() const {
+  if (ended) return {"it is shutting down"};
+  if (starting) return {"the durable record is being written"};
+  if (published) return lost_texts;
+  std::size_t here = 0;
+  std::size_t loaded = 0;
+  for (const auto& [name, m] : members) {
+    here += m.link ? 1 : 0;
+    loaded += m.at >= member_stage::verified ? 1 : 0;
+  }
+  std::vector<std::string> reasons;
+  const std::size_t wanted = plan ? members.size() : options.workers_expected;
+  if (!plan_problem.empty()) reasons.push_back(plan_problem);
+  if (here < wanted) {
+    reasons.push_back(fmt::format("waiting for {} of {} workers", wanted - here, wanted));
+  } else if (loaded < wanted && !plan_failed) {
+    reasons.push_back(fmt::format("{} of {} workers load weights", wanted - loaded, wanted));
+  } else if (reasons.empty()) {
+    reasons.push_back("the plan is being committed");
+  }
+  return reasons;
+}
+
+}  // namespace moetier::coordinator

@@ -1,0 +1,159 @@
+#pragma once
+// The coordinator core's state and its rules, grouped by noun, one source file each: the durable
+// record (durable.cpp), members (members.cpp), the plan and its two phases (plan.cpp), sessions
+// (sessions.cpp), snapshots (snapshots.cpp). Private to coordinator/core. An event changes the
+// state by one of the on() functions; settle() then draws what follows from the state as a whole: a
+// plan to make, a decision to write, a snapshot to publish. Thread: owner.
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coordinator/core/core.hpp"
+#include "coordinator/core/member.hpp"
+#include "coordinator/core/session.hpp"
+#include "eplb/placement.hpp"
+
+namespace moetier::coordinator {
+
+inline constexpr generation_number k_first_generation{1};
+
+struct core::state {
+  state(core_options given, std::optional<record> stored_record)
+      : options(std::move(given)), stored(std::move(stored_record)) {}
+
+  core_options options;
+  std::optional<record> stored;  // what start() found
+  effects out;
+  bool ended = false;
+  time_ns last_time = 0;
+
+  // --- core.cpp ---
+  void start(time_ns now);
+  void settle(time_ns now);
+  void on(const time_passed&, time_ns now);
+  void on(const shut_down&, time_ns now);
+  void stop(bool failed, std::string why);
+  template <class Effect>
+  void emit(Effect e) {
+    out.emplace_back(std::in_place_type<Effect>, std::move(e));
+  }
+  void log(log_event::level severity, std::string name, std::string detail);
+
+  // --- durable.cpp: the record, one write at a time ---
+  record durable;                 // newest value known to be on disk
+  std::optional<record> writing;  // handed to the shell, not acknowledged
+  bool epoch_wanted = false;      // the group changed, or a plan begins
+  bool starting = true;           // the first write is not acknowledged: nothing goes to workers
+  void write_next();
+  void on(const record_written& e, time_ns now);
+  void meet_epoch(epoch_number theirs);
+
+  // --- members.cpp ---
+  std::map<std::string, member> members;       // by name
+  std::map<link_number, std::string> by_link;  // links that said hello and were taken
+  std::vector<worker_message> parked;          // hellos that came before the record was durable
+  std::deque<incarnation_id> quarantined;      // processes whose weights failed; bounded
+  std::deque<time_ns> silent_losses;           // within the last detection time
+  bool suspects_itself = false;
+  std::uint64_t stale_refused = 0;
+  void on(const worker_message& e, time_ns now);
+  void on(const worker_link_lost& e, time_ns now);
+  void hear(link_number link, const control::hello& m, time_ns now);
+  void hear(member& from, const control::heartbeat& m, time_ns now);
+  void hear(member& from, const control::load_report& m, time_ns now);
+  void hear(member& from, const control::leaving& m, time_ns now);
+  std::string mismatch_of(const control::hello& m) const;
+  void adopt(member& place, link_number link, const control::hello& m, time_ns now);
+  void refuse(link_number link, const control::hello& m, control::refused::why cause,
+              std::string text);
+  void lose(member& gone, const std::string& why);
+  void detect_silence(time_ns now);
+  void quarantine(member& bad, const std::string& text);
+  member* member_of(link_number link, incarnation_id incarnation);
+  template <class Message>
+  void send(const member& to, Message m) {
+    if (to.link) emit(send_to_worker{*to.link, control::message(std::move(m))});
+  }
+
+  // --- plan.cpp ---
+  struct plan_attempt {    // the first plan, until its decision is durable
+    epoch_number epoch;    // that PREPARE carries; 0 until it is being written
+    bool asked = false;    // PREPARE is sent
+    bool decided = false;  // the decision is handed to the disk: no way back
+    plan_hash hash;
+    eplb::placement placement;
+    std::vector<std::uint8_t> bytes;
+    std::vector<std::uint64_t> checksums;  // by (layer index, dense position), once decided
+  };
+  std::optional<plan_attempt> attempt;
+  std::optional<eplb::placement> plan;  // of durable.generation
+  std::string plan_problem;             // why the first plan cannot be made with those who are here
+  bool plan_failed = false;             // not tried again until the members change
+  void consider_first_plan();
+  void consider_decision();
+  void ask(member& m, time_ns now);
+  void ask_all(time_ns now);
+  void begin_commit(member& m, time_ns now);
+  void try_serve(member& m, time_ns now);
+  void drop_attempt();
+  void send_prepare(member& m);
+  void send_commit(member& m);
+  void resend(time_ns now);
+  std::vector<std::uint64_t> reference_of(const member& m) const;
+  void hear(member& from, const control::prepared& m, time_ns now);
+  void hear(member& from, const control::committed& m, time_ns now);
+  void hear(member& from, const control::refused& m, time_ns now);
+  void accept_verified(member& m, time_ns now);
+
+  // --- sessions.cpp ---
+  std::map<session_id, session> sessions;
+  std::deque<source_id> free_sources;      // the one freed longest ago first
+  std::uint32_t next_session = 1;          // ids below durable.next_session may be given
+  std::vector<open_session> parked_opens;  // wait for session ids to be reserved
+  struct parked_resume {
+    resume_session asked;
+    time_ns until = 0;
+  };
+  std::vector<parked_resume> parked_resumes;  // wait for the workers' states after a start
+  void on(const open_session& e, time_ns now);
+  void on(const attach_session& e, time_ns now);
+  void on(const resume_session& e, time_ns now);
+  void on(const renew_session& e, time_ns now);
+  void on(const close_session& e, time_ns now);
+  void hear(member& from, const control::source_attached& m, time_ns now);
+  void open_parked(time_ns now);
+  void answer_resumes(time_ns now);
+  void finish_attaches(time_ns now);
+  void lapse_sessions(time_ns now);
+  void end_session(session_id id, error why);
+  void withdraw_attachment(session& s);
+  void fail_attach(session& s, error why);
+  void learn_sources(member& from, time_ns now);
+  void send_missing_sources(member& to);
+  session_grant grant_of(const session& s) const;
+  session* find_session(session_id id, incarnation_id incarnation);
+  expected<session_request> check(session_request r) const;
+  expected<void> check(const session& s, const attach_session& e) const;
+  void answer(request_token token, expected<session_grant> grant);
+  void answer_plain(request_token token, expected<void> result);
+  void answer_all(const error& why);
+
+  // --- snapshots.cpp ---
+  transport::snapshot_ptr published;
+  bool collecting = false;       // after a start with a plan, until the first snapshot
+  time_ns collecting_since = 0;  // the durable start, or the first hello after a long silence
+  std::uint64_t unreplicated_experts = 0;
+  std::uint64_t lost_experts = 0;
+  std::vector<std::string> lost_texts;  // the first few, for people
+  void publish_if_due(time_ns now);
+  bool collected(time_ns now) const;
+  transport::snapshot_ptr make_snapshot() const;
+  void count_replicas();
+  std::vector<std::string> reasons_not_ready() const;
+};
+
+}  // namespace moetier::coordinator

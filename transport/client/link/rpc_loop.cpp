@@ -60,16 +60,36 @@ class rpc_loop::observed final : public fd_readiness {
   fulfiller writable_;
 };
 
-rpc_loop::rpc_loop() : timer_(clock_now()), loop_(*this), scope_(loop_) {
+bool loop_mail::post(std::function<void()> job) {
+  const std::lock_guard lock(mutex_);
+  if (event_ < 0) return false;
+  jobs_.push_back(std::move(job));
+  if (jobs_.size() > 1) return true;  // the first one has woken it
+  const std::uint64_t one = 1;
+  // A full counter already wakes; nothing else can fail here.
+  [[maybe_unused]] const auto written = write(event_, &one, sizeof one);
+  return true;
+}
+
+rpc_loop::rpc_loop()
+    : timer_(clock_now()), loop_(*this), scope_(loop_), mail_(std::make_shared<loop_mail>()) {
   KJ_SYSCALL(epoll_ = epoll_create1(EPOLL_CLOEXEC));
   KJ_SYSCALL(event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   epoll_event wish{};
   wish.events = EPOLLIN;
   wish.data.ptr = nullptr;  // the event descriptor itself
   KJ_SYSCALL(epoll_ctl(epoll_, EPOLL_CTL_ADD, event_, &wish));
+  mail_->event_ = event_;
 }
 
 rpc_loop::~rpc_loop() noexcept(false) {
+  std::vector<std::function<void()>> unrun;
+  {
+    const std::lock_guard lock(mail_->mutex_);
+    mail_->event_ = -1;
+    unrun.swap(mail_->jobs_);
+  }
+  unrun.clear();  // here, on the loop's thread, while the loop is whole
   close(event_);
   close(epoll_);
 }
@@ -82,16 +102,6 @@ kj::Promise<void> rpc_loop::delay(duration_ns length) {
 
 kj::Own<fd_readiness> rpc_loop::observe(int fd) { return kj::heap<observed>(*this, fd); }
 
-void rpc_loop::post(std::function<void()> job) {
-  bool first = false;
-  {
-    const std::lock_guard lock(mutex_);
-    first = jobs_.empty();
-    jobs_.push_back(std::move(job));
-  }
-  if (first) wake();
-}
-
 void rpc_loop::run(kj::Promise<void> until) {
   auto jobs = run_jobs().eagerlyEvaluate(
       [](kj::Exception&&) { MOETIER_ASSERT(!"a job threw on the RPC loop"); });
@@ -101,16 +111,16 @@ void rpc_loop::run(kj::Promise<void> until) {
 kj::Promise<void> rpc_loop::run_jobs() {
   std::vector<std::function<void()>> due;
   {
-    const std::lock_guard lock(mutex_);
-    due.swap(jobs_);
+    const std::lock_guard lock(mail_->mutex_);
+    due.swap(mail_->jobs_);
   }
   for (auto& job : due) job();
   auto pair = kj::newPromiseAndFulfiller<void>();
   jobs_waiting_ = kj::mv(pair.fulfiller);
   {
-    // A job that came between: the next turn takes it, since wake() left the descriptor readable.
-    const std::lock_guard lock(mutex_);
-    if (!jobs_.empty()) jobs_waiting_->fulfill();
+    // A job may have come while these ran, and its wake-up may have been read already.
+    const std::lock_guard lock(mail_->mutex_);
+    if (!mail_->jobs_.empty()) jobs_waiting_->fulfill();
   }
   return pair.promise.then([this] { return run_jobs(); });
 }

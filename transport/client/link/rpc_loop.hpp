@@ -7,8 +7,8 @@
 // One object per thread, made, run and destroyed there. Other threads reach it by post() alone.
 // Thread: kj (its own), but post(): any.
 
-#include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -27,6 +27,20 @@ class fd_readiness {
   virtual kj::Promise<void> writable() = 0;
 };
 
+// How other threads reach a loop, also one that may be gone by then. Thread: any.
+class loop_mail final {
+ public:
+  // Has `job` run on the loop's thread, in order; false if the loop is gone. Jobs must not throw or
+  // block; those that were not run when the loop ends are destroyed unrun.
+  bool post(std::function<void()> job);
+
+ private:
+  friend class rpc_loop;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> jobs_;
+  int event_ = -1;  // wakes the loop; -1: the loop is gone
+};
+
 class rpc_loop final : private kj::EventPort {
  public:
   rpc_loop();
@@ -40,9 +54,9 @@ class rpc_loop final : private kj::EventPort {
   // Requires: `fd` is non-blocking and stays open while the result lives.
   kj::Own<fd_readiness> observe(int fd);
 
-  // Thread: any. Has `job` run on the loop's thread, in order. Jobs must not throw or block; those
-  // that were not run when the loop is destroyed are destroyed unrun.
-  void post(std::function<void()> job);
+  // Thread: any.
+  void post(std::function<void()> job) { mail_->post(std::move(job)); }
+  std::shared_ptr<loop_mail> mail() const { return mail_; }
 
   // Runs jobs and promises until `until` is done. Called once, by the owner.
   void run(kj::Promise<void> until);
@@ -62,16 +76,7 @@ class rpc_loop final : private kj::EventPort {
   kj::EventLoop loop_;
   kj::WaitScope scope_;
   kj::Own<kj::PromiseFulfiller<void>> jobs_waiting_;
-  std::mutex mutex_;
-  std::vector<std::function<void()>> jobs_;  // guarded by mutex_
+  std::shared_ptr<loop_mail> mail_;
 };
-
-// The promise of a time: TIMEOUT is a value, never an exception.
-template <class T>
-kj::Promise<T> within(rpc_loop& loop, duration_ns limit, kj::Promise<T> work,
-                      std::function<T()> late) {
-  return work.exclusiveJoin(loop.delay(limit).then(
-      [late = std::move(late)]() mutable -> T { return late(); }));
-}
 
 }  // namespace moetier::client

@@ -1,0 +1,73 @@
+#include "coordinator/gateway/gateway.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace moetier::coordinator {
+
+gateway::gateway(transport::Communication& carrier, gateway_options options)
+    : carrier_(carrier), options_(options) {}
+
+gateway::~gateway() {
+  board_.close();  // nobody waits for a newer snapshot any more
+  // All are told first, so that their last calls run out side by side.
+  for (auto& [id, session] : sessions_) session->end();
+}
+
+void gateway::reap() {
+  ending_.erase(std::remove_if(ending_.begin(), ending_.end(),
+                               [](const auto& session) { return session->finished(); }),
+                ending_.end());
+}
+
+void gateway::open(const thin_session_options& options, transport::snapshot_ptr snapshot,
+                   thin_session::opened done) {
+  board_.offer(std::move(snapshot));
+  expected<void> admitted;
+  {
+    const std::lock_guard lock(mutex_);
+    reap();
+    if (board_.newest() == nullptr) {
+      admitted = fail(reason::not_ready, "nothing is committed yet");
+    } else if (sessions_.size() + ending_.size() >= options_.sessions_max) {
+      admitted = fail(reason::no_credit, "the gateway's sessions are at their limit");
+    } else if (sessions_.count(options.session) != 0) {
+      admitted = fail(reason::sequence, "open", "the gateway serves this session already");
+    } else {
+      sessions_.emplace(options.session, std::make_unique<thin_session>(carrier_, board_, options,
+                                                                       std::move(done)));
+    }
+  }
+  if (!admitted) done(unexpected_error(admitted.error()));
+}
+
+void gateway::forward(session_id session, client::thin_rows rows, duration_ns limit,
+                      thin_session::forwarded done) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = sessions_.find(session);
+    if (found != sessions_.end()) {
+      return found->second->forward(std::move(rows), limit, std::move(done));
+    }
+  }
+  done(fail(reason::session_closed, session.value));
+}
+
+void gateway::end(session_id session) noexcept {
+  const std::lock_guard lock(mutex_);
+  reap();
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  found->second->end();
+  ending_.push_back(std::move(found->second));
+  sessions_.erase(found);
+}
+
+void gateway::on_snapshot(transport::snapshot_ptr snapshot) { board_.offer(std::move(snapshot)); }
+
+std::size_t gateway::sessions() const {
+  const std::lock_guard lock(mutex_);
+  return sessions_.size();
+}
+
+}  // namespace moetier::coordinator

@@ -1,0 +1,53 @@
+#pragma once
+// The gateway: the coordinator's own source half for thin clients. It owns one thin session per
+// granted thin lease and the board on which the newest routing snapshot hangs for them. It never
+// grants, renews or ends a lease, and knows neither RPC nor the coordinator's core: the RPC server
+// asks the core, then this. Sessions never wait for each other.
+//
+// Thread: any; calls return at once. A `done` runs on a session's thread or inside the call that
+// refuses it or ends its session; it hands over and never calls the gateway.
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "coordinator/gateway/thin_session.hpp"
+
+namespace moetier::coordinator {
+
+struct gateway_options {
+  std::size_t sessions_max = k_sessions_max;
+};
+
+class gateway final {
+ public:
+  // Requires: the carrier outlives the gateway.
+  gateway(transport::Communication& carrier, gateway_options options);
+  ~gateway();  // ends every session and waits for the calls in service
+  gateway(const gateway&) = delete;
+  gateway& operator=(const gateway&) = delete;
+
+  // Makes the source half of a granted session; `done` says how workers reach it. After a failure
+  // the place is freed by end().
+  void open(const thin_session_options& options, transport::snapshot_ptr snapshot,
+            thin_session::opened done);
+  void forward(session_id session, client::thin_rows rows, duration_ns limit,
+               thin_session::forwarded done);
+  void end(session_id session) noexcept;  // unknown: no effect
+  void on_snapshot(transport::snapshot_ptr snapshot);
+
+  std::size_t sessions() const;  // served, not counting those that are ending
+
+ private:
+  void reap();  // joins what has finished; the caller holds mutex_
+
+  transport::Communication& carrier_;
+  const gateway_options options_;
+  client::snapshot_board board_;
+  mutable std::mutex mutex_;
+  std::map<session_id, std::unique_ptr<thin_session>> sessions_;
+  std::vector<std::unique_ptr<thin_session>> ending_;
+};
+
+}  // namespace moetier::coordinator

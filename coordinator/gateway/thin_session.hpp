@@ -1,0 +1,77 @@
+#pragma once
+// One thin session: a source session on a thread of its own, fed by a small bounded queue. Made,
+// fed and ended by the gateway. A call that waits for a frozen worker stalls this thread only; with
+// nothing to do it sleeps. Each job ends exactly once, through its `done`, on this thread or on the
+// one that ends the session.
+//
+// Thread: any, but the source session inside, which this one's thread owns.
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "transport/client/link/rows_codec.hpp"
+#include "transport/client/link/snapshot_board.hpp"
+#include "transport/client/source/source_session.hpp"
+
+namespace moetier::coordinator {
+
+// How the workers reach a thin session's source half.
+struct thin_place {
+  transport::source_shape shape;
+  transport::member_address address;
+};
+
+struct thin_session_options {
+  session_id session;
+  source_id source;
+  incarnation_id incarnation;
+  std::uint32_t tokens_max = 0;
+  std::uint32_t top_k = 0;
+  std::uint8_t return_mode = 0;  // 0 partial, 1 exact
+  duration_ns call_deadline = k_second;
+  std::size_t waiting_max = 2;  // calls behind the one that is served
+};
+
+class thin_session final {
+ public:
+  using opened = std::function<void(expected<thin_place>)>;
+  using forwarded = std::function<void(expected<client::thin_result>)>;
+
+  // Requires: carrier and board outlive this object; the board holds a snapshot.
+  thin_session(transport::Communication& carrier, const client::snapshot_board& board,
+               const thin_session_options& options, opened done);
+  ~thin_session();  // end(), then waits for the call in service: until its deadline at most
+  thin_session(const thin_session&) = delete;
+  thin_session& operator=(const thin_session&) = delete;
+
+  void forward(client::thin_rows rows, duration_ns limit, forwarded done);
+  // What waits ends in CANCELLED, what is served may still end well. Returns at once.
+  void end() noexcept;
+  bool finished() const;  // the thread has nothing left to do: destruction will not wait
+
+ private:
+  struct job {
+    client::thin_rows rows;
+    duration_ns limit = 0;
+    time_ns end = 0;
+    forwarded done;
+  };
+
+  void run(transport::Communication& carrier, const client::snapshot_board& board, opened done);
+  expected<client::thin_result> serve(client::source_session& source, const job& call) const;
+
+  const thin_session_options options_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<job> waiting_;
+  bool serving_ = false;
+  bool ended_ = false;
+  bool finished_ = false;
+  std::thread thread_;
+};
+
+}  // namespace moetier::coordinator

@@ -1,0 +1,42 @@
+#pragma once
+// The frame around every method: protocol, deadline, then the method's work, then a Status in the
+// results, always. A request that cannot even be read is a refusal too; no text of the RPC layer
+// reaches a client. Thread: kj (the server's).
+
+#include <utility>
+
+#include "coordinator/rpc/desk.hpp"
+#include "transport/client/link/call_status.hpp"
+#include "transport/client/link/limits.hpp"
+
+namespace moetier::coordinator {
+
+// `work(limit)` -> kj::Promise<expected<void>>; it writes the other results itself, when it succeeds.
+// Requires: what `work` captures lives as long as the call; the context is a cheap handle.
+template <class Context, class Work>
+kj::Promise<void> answering(desk& d, Context context, const char* name, Work work) {
+  d.counters().calls_total.fetch_add(1, std::memory_order_relaxed);
+  std::uint64_t request = 0;
+  auto outcome = kj::evalNow([&]() -> kj::Promise<expected<void>> {
+    const auto call = context.getParams().getCall();
+    request = call.getRequestId();
+    const auto limit = client::check_call(call, name);
+    if (!limit) return expected<void>(unexpected_error(limit.error()));
+    return work(*limit).exclusiveJoin(d.loop().delay(*limit + client::k_answer_slack)
+                                          .then([name, limit = *limit]() -> expected<void> {
+                                            return fail(reason::deadline_passed, name,
+                                                        limit / k_millisecond);
+                                          }));
+  });
+  return outcome
+      .catch_([name](kj::Exception&&) -> expected<void> {
+        return fail(reason::frame_malformed, name);
+      })
+      .then([&d, context, request](expected<void> result) mutable {
+        if (result) return client::write_ok(context.getResults().initStatus(), request);
+        d.counters().calls_refused.fetch_add(1, std::memory_order_relaxed);
+        client::write_error(context.getResults().initStatus(), result.error(), request);
+      });
+}
+
+}  // namespace moetier::coordinator

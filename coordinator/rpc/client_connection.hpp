@@ -1,0 +1,32 @@
+#pragma once
+// One accepted client: its socket, message stream, RPC system and bootstrap capability. Between the
+// stream and the RPC system sits the gate, which counts the calls that were not finished yet and the
+// bytes queued for a client that does not read: either over its bound ends the connection.
+// Thread: kj (the server's).
+
+#include <capnp/rpc-twoparty.h>
+
+#include "coordinator/rpc/desk.hpp"
+#include "transport/client/link/rpc_stream.hpp"
+
+namespace moetier::coordinator {
+
+class client_connection final {
+ public:
+  client_connection(desk& d, int fd);
+  ~client_connection() noexcept(false);
+  KJ_DISALLOW_COPY(client_connection);
+
+  kj::Promise<void> on_disconnect() { return network_.onDisconnect(); }
+
+ private:
+  class gate;
+
+  desk& desk_;
+  client::rpc_stream stream_;
+  kj::Own<gate> gate_;
+  capnp::TwoPartyVatNetwork network_;
+  capnp::RpcSystem<capnp::rpc::twoparty::VatId> system_;
+};
+
+}  // namespace moetier::coordinator

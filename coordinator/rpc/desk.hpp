@@ -1,0 +1,87 @@
+#pragma once
+// The desk between the RPC objects of one server and the rest of the coordinator: requests that wait
+// for the core's answer, the newest snapshot with its bytes, and which session is served where. One
+// per server. Thread: kj (the server's), but the gateway's answers come in by post().
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "coordinator/rpc/rpc_server.hpp"
+#include "schemas/tier.capnp.h"
+#include "transport/client/link/broadcast.hpp"
+#include "transport/client/link/rpc_loop.hpp"
+
+namespace moetier::coordinator {
+
+class session_service;
+
+class desk final {
+ public:
+  desk(client::rpc_loop& loop, control_port& port, gateway* thin,
+       rpc_server::live_counters& counters);
+  KJ_DISALLOW_COPY(desk);
+
+  client::rpc_loop& loop() { return loop_; }
+  control_port& port() { return port_; }
+  rpc_server::live_counters& counters() { return counters_; }
+
+  // Posts an event with a fresh token; the promise is the core's answer.
+  kj::Promise<expected<session_grant>> open(session_request request);
+  kj::Promise<expected<session_grant>> resume(session_id session, incarnation_id incarnation);
+  kj::Promise<expected<void>> attach(session_id session, incarnation_id incarnation,
+                                     const transport::source_shape& shape,
+                                     transport::member_address address);
+  kj::Promise<expected<void>> close(session_id session, incarnation_id incarnation);
+
+  // The gateway's part of a thin session: its source half, then its calls.
+  bool has_gateway() const { return gateway_ != nullptr; }
+  kj::Promise<expected<thin_place>> make_place(const thin_session_options& options,
+                                               transport::snapshot_ptr snapshot);
+  using thin_answer = std::shared_ptr<const expected<client::thin_result>>;
+  kj::Promise<thin_answer> forward(session_id session, client::thin_rows rows, duration_ns limit);
+  void end_place(session_id session);
+
+  const transport::snapshot_ptr& snapshot() const { return snapshot_; }  // null before the first
+  // Its bytes, if there are any and they fit a message.
+  expected<capnp::Data::Reader> snapshot_bytes() const;
+  kj::Promise<void> news() { return news_.next(); }  // a snapshot came or a session ended
+  void tell_news() { news_.fire(); }
+
+  void enter(session_id session, session_service& service);
+  void leave(session_id session, session_service& service);
+
+  // What the core says.
+  void take(answer_session answer);
+  void take(answer_done answer);
+  void take_snapshot(transport::snapshot_ptr snapshot);
+  void take_ended(const session_ended& ended);
+
+ private:
+  // Who waits for what by token. One whose call was given up is fulfilled into the void.
+  template <class T>
+  using waiting = std::map<request_token, kj::Own<kj::PromiseFulfiller<T>>>;
+  template <class T>
+  kj::Promise<T> wait_in(waiting<T>& place, request_token token);
+  template <class T>
+  static void give(waiting<T>& place, request_token token, T value);
+
+  client::rpc_loop& loop_;
+  control_port& port_;
+  gateway* const gateway_;
+  rpc_server::live_counters& counters_;
+  request_token next_token_ = 1;
+  waiting<expected<session_grant>> grants_;
+  waiting<expected<void>> done_;
+  waiting<expected<thin_place>> places_;
+  waiting<thin_answer> forwards_;
+  transport::snapshot_ptr snapshot_;
+  std::vector<std::byte> snapshot_bytes_;
+  client::broadcast news_;
+  std::map<session_id, session_service*> sessions_;
+};
+
+// 64 random bits: incarnations of the gateway's source halves.
+std::uint64_t random_bits();
+
+}  // namespace moetier::coordinator

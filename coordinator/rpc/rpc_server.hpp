@@ -1,0 +1,92 @@
+#pragma once
+// The coordinator's RPC server: one thread with the KJ event loop that serves schemas/tier.capnp. It
+// turns requests into events of the core (control_port) and the core's answers, snapshots and ended
+// sessions (control_sink) into replies; thin sessions' rows go to the gateway. It decides nothing
+// about sessions itself. A hostile or broken client costs its own connection, no more.
+//
+// Thread: any for the public calls; the control_sink part hands over to the server's thread.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "coordinator/control_port.hpp"
+#include "coordinator/gateway/gateway.hpp"
+
+namespace moetier::client {
+class rpc_loop;
+}
+
+namespace moetier::coordinator {
+
+// Paths of the zone's certificate, its key and the authority that clients are checked against.
+struct tls_files {
+  std::string certificate;
+  std::string key;
+  std::string authority;
+
+  bool empty() const noexcept { return certificate.empty() && key.empty() && authority.empty(); }
+};
+
+struct rpc_counters {
+  std::uint64_t connections_total = 0;
+  std::uint64_t connections_open = 0;
+  std::uint64_t connections_refused = 0;  // over the limit
+  std::uint64_t frames_malformed = 0;     // each ended its connection
+  std::uint64_t connections_overrun = 0;  // too many unfinished calls or queued bytes
+  std::uint64_t calls_total = 0;
+  std::uint64_t calls_refused = 0;  // answered with a status other than OK
+};
+
+class rpc_server final : public control_sink {
+ public:
+  // `thin`: null = thin sessions are refused. Requires: both outlive the server; the core's owner
+  // may call the sink from construction to destruction.
+  rpc_server(control_port& port, gateway* thin, tls_files tls);
+  ~rpc_server() override;
+  rpc_server(const rpc_server&) = delete;
+  rpc_server& operator=(const rpc_server&) = delete;
+
+  // "127.0.0.1:7400"; port 0 = a free one. Returns the bound port. reason::address_in_use;
+  // config_invalid for an address that is not loopback; not_enabled with certificates, until TLS is.
+  expected<std::uint16_t> start(std::string_view listen);
+  // Ends every connection and the thread. Idempotent.
+  void stop();
+
+  rpc_counters counters() const noexcept;
+
+  void on_answer(const answer_session& answer) override;
+  void on_answer(const answer_done& answer) override;
+  void on_snapshot(const transport::snapshot_ptr& snapshot) override;
+  void on_session_ended(const session_ended& ended) override;
+
+  // Written by the server's thread, read by anyone.
+  struct live_counters {
+    std::atomic<std::uint64_t> connections_total{0};
+    std::atomic<std::uint64_t> connections_open{0};
+    std::atomic<std::uint64_t> connections_refused{0};
+    std::atomic<std::uint64_t> frames_malformed{0};
+    std::atomic<std::uint64_t> connections_overrun{0};
+    std::atomic<std::uint64_t> calls_total{0};
+    std::atomic<std::uint64_t> calls_refused{0};
+  };
+
+ private:
+  class running;  // what lives on the thread
+
+  void hand_over(std::function<void(running&)> job);
+
+  control_port& port_;
+  gateway* const gateway_;
+  const tls_files tls_;
+  live_counters counters_;
+  std::mutex mutex_;  // guards running_ against stop(), and stop() against itself
+  running* running_ = nullptr;
+  std::thread thread_;
+};
+
+}  // namespace moetier::coordinator

@@ -1,0 +1,149 @@
+#include "coordinator/rpc/session_service.hpp"
+
+#include <tuple>
+#include <utility>
+
+#include "coordinator/rpc/answering.hpp"
+
+namespace moetier::coordinator {
+
+session_service::session_service(desk& d, const session_grant& grant, incarnation_id incarnation,
+                                 bool thin)
+    : desk_(d),
+      session_(grant.session),
+      incarnation_(incarnation),
+      tokens_max_(grant.tokens_max),
+      top_k_(grant.top_k),
+      thin_(thin) {
+  desk_.enter(session_, *this);
+}
+
+session_service::~session_service() noexcept {
+  desk_.leave(session_, *this);
+  if (!thin_) return;
+  desk_.end_place(session_);
+  if (!ended_) desk_.port().post(close_session{0, session_, incarnation_});
+}
+
+void session_service::end(const error& why) {
+  if (!ended_) ended_ = why;
+}
+
+kj::Promise<void> session_service::attach(AttachContext context) {
+  return answering(
+      desk_, context, "attach", [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+        if (ended_) return expected<void>(unexpected_error(*ended_));
+        if (thin_) {
+          return expected<void>(
+              fail(reason::sequence, "attach", "the gateway is this session's source"));
+        }
+        const auto address = context.getParams().getAddress();
+        if (address.size() == 0 || address.size() > k_address_bytes_max) {
+          return expected<void>(
+              fail(reason::limit_exceeded, "address bytes", address.size(), k_address_bytes_max));
+        }
+        const auto bytes = std::as_bytes(std::span(address.begin(), address.size()));
+        return desk_.attach(session_, incarnation_,
+                            client::read_shape(context.getParams().getShape()),
+                            {bytes.begin(), bytes.end()});
+      });
+}
+
+kj::Promise<void> session_service::forward(ForwardContext context) {
+  return answering(
+      desk_, context, "forward",
+      [this, context](duration_ns limit) mutable -> kj::Promise<expected<void>> {
+        if (ended_) return expected<void>(unexpected_error(*ended_));
+        if (!thin_) {
+          return expected<void>(
+              fail(reason::sequence, "forward", "the session has a source half of its own"));
+        }
+        auto answer = ask(context.getParams().getCall(), context.getParams().getRows(), limit);
+        if (!answer) return expected<void>(unexpected_error(answer.error()));
+        context.releaseParams();  // copied out: megabytes need not wait for the workers
+        return answer->then([context](desk::thin_answer result) mutable -> expected<void> {
+          if (!*result) return unexpected_error(result->error());
+          const auto& sums = **result;
+          const std::size_t bytes = sums.output.size() * sizeof(float) +
+                                    sums.ids.size() * sizeof(std::int32_t) * 2;
+          context.initResults(capnp::MessageSize{bytes / sizeof(capnp::word) + 64, 0});
+          client::write_sums(context.getResults().initSums(), sums);
+          return {};
+        });
+      });
+}
+
+expected<kj::Promise<desk::thin_answer>> session_service::ask(rpc::Call::Reader call,
+                                                              rpc::Session::Rows::Reader rows,
+                                                              duration_ns limit) {
+  const std::uint64_t client = call.getClientId();
+  const std::uint64_t request = call.getRequestId();
+  if (newest_ && request != 0 && newest_->client == client && newest_->request == request) {
+    return newest_->answer.addBranch();
+  }
+  const auto& model = desk_.snapshot()->model;  // a session was granted, so there is one
+  auto copied = client::read_rows(rows, {.tokens_max = tokens_max_,
+                                         .hidden_size = model.hidden_size,
+                                         .experts = model.experts,
+                                         .top_k = top_k_});
+  if (!copied) return unexpected_error(copied.error());
+  auto fork = desk_.forward(session_, std::move(*copied), limit).fork();
+  auto branch = fork.addBranch();
+  newest_.emplace(asked{client, request, kj::mv(fork)});
+  return branch;
+}
+
+kj::Promise<void> session_service::renew(RenewContext context) {
+  return answering(desk_, context, "renew",
+                   [this](duration_ns) -> kj::Promise<expected<void>> {
+                     if (ended_) return expected<void>(unexpected_error(*ended_));
+                     desk_.port().post(renew_session{session_, incarnation_});
+                     return expected<void>();
+                   });
+}
+
+kj::Promise<void> session_service::watch(WatchContext context) {
+  return answering(desk_, context, "watch", [this, context](duration_ns limit) mutable {
+    return watched(context, context.getParams().getSeen(), monotonic_now() + limit);
+  });
+}
+
+bool session_service::is_newer_than(rpc::Revision::Reader seen) const {
+  const auto& snapshot = desk_.snapshot();
+  if (snapshot == nullptr) return false;
+  const auto revision = snapshot->shares.revision();
+  return std::tuple(snapshot->generation.value, revision.epoch.value,
+                    std::uint64_t{revision.counter}) >
+         std::tuple(seen.getGeneration(), seen.getSharesEpoch(),
+                    std::uint64_t{seen.getSharesCounter()});
+}
+
+kj::Promise<expected<void>> session_service::watched(WatchContext context,
+                                                     rpc::Revision::Reader seen, time_ns until) {
+  if (ended_) return expected<void>(unexpected_error(*ended_));
+  if (is_newer_than(seen)) {
+    const auto bytes = desk_.snapshot_bytes();
+    if (!bytes) return expected<void>(unexpected_error(bytes.error()));
+    context.getResults().setSnapshot(*bytes);
+    return expected<void>();
+  }
+  const time_ns now = monotonic_now();
+  if (now >= until) return expected<void>();
+  return desk_.news()
+      .exclusiveJoin(desk_.loop().delay(until - now))
+      .then([this, context, seen, until]() mutable { return watched(context, seen, until); });
+}
+
+kj::Promise<void> session_service::close(CloseContext context) {
+  return answering(desk_, context, "close",
+                   [this](duration_ns) -> kj::Promise<expected<void>> {
+                     if (ended_) return expected<void>();  // repeated, or the core was first
+                     ended_ = make_error(reason::session_closed, session_.value);
+                     desk_.end_place(session_);
+                     auto closed = desk_.close(session_, incarnation_);
+                     desk_.tell_news();  // watches end with the session
+                     return closed;
+                   });
+}
+
+}  // namespace moetier::coordinator

@@ -1,0 +1,99 @@
+#include "coordinator/rpc/tier_document.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "eplb/plan_file.hpp"
+
+namespace moetier::coordinator {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string hex(std::uint64_t number) { return fmt::format("{:016x}", number); }
+
+std::string text_of(const json& document) {
+  // Names come from configuration: what is no UTF-8 in them must not throw here.
+  return document.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json identity(const char* schema, const tier_view& view) {
+  return {{"schema", schema},
+          {"epoch", view.epoch.value},
+          {"generation", view.generation.value},
+          {"plan_hash", hex(view.plan.value)},
+          {"shares_revision",
+           {{"epoch", view.revision.epoch.value}, {"counter", view.revision.counter}}}};
+}
+
+}  // namespace
+
+std::string status_document(const tier_view& view) {
+  json document = identity("moetier.status/1", view);
+  document["ready"] = view.ready;
+  document["not_ready_reasons"] = view.not_ready_reasons;
+  if (view.snapshot != nullptr) {
+    const auto& s = *view.snapshot;
+    document["carrier"] = s.carrier;
+    document["backend"] = s.backend;
+    document["exact_allowed"] = s.exact_allowed;
+    document["model"] = {{"type", s.model.model_type},
+                         {"fingerprint", hex(s.model.fingerprint)},
+                         {"hidden_size", s.model.hidden_size},
+                         {"intermediate_size", s.model.intermediate_size},
+                         {"experts", s.model.experts},
+                         {"top_k", s.model.top_k},
+                         {"moe_layers", s.model.moe_layers.size()}};
+  }
+  json workers = json::array();
+  for (const worker_view& w : view.workers) {
+    workers.push_back({{"worker", w.worker.value},
+                       {"name", w.name},
+                       {"state", worker_state_name(w.state)},
+                       {"incarnation", hex(w.incarnation.value)},
+                       {"first_slot", w.first_slot},
+                       {"slots", w.slots},
+                       {"backend", w.backend},
+                       {"heartbeat_age_ns", w.heartbeat_age},
+                       {"rows_total", w.rows_total},
+                       {"calls_total", w.calls_total}});
+  }
+  document["workers"] = std::move(workers);
+  json sessions = json::array();
+  for (const session_view& s : view.sessions) {
+    sessions.push_back({{"session", s.session.value},
+                        {"source", s.source.value},
+                        {"tenant", s.tenant},
+                        {"thin", s.thin},
+                        {"attached", s.attached},
+                        {"age_ns", s.age},
+                        {"lease_left_ns", s.lease_left}});
+  }
+  document["sessions"] = std::move(sessions);
+  document["unreplicated_experts"] = view.unreplicated_experts;
+  document["lost_experts"] = view.lost_experts;
+  document["stale_commands_refused"] = view.stale_commands_refused;
+  return text_of(document);
+}
+
+expected<std::string> placement_document(const tier_view& view) {
+  if (view.snapshot == nullptr) return fail(reason::not_ready, "nothing is committed yet");
+  const auto& s = *view.snapshot;
+  json document = identity("moetier.placement/1", view);
+  document["plan"] = json::parse(
+      eplb::placement_to_json(s.placement, s.shares, s.model.fingerprint, s.plan), nullptr, false);
+  json workers = json::array();
+  for (const worker_view& w : view.workers) {
+    workers.push_back({{"worker", w.worker.value},
+                       {"name", w.name},
+                       {"state", worker_state_name(w.state)},
+                       {"first_slot", w.first_slot},
+                       {"slots", w.slots},
+                       {"rows", w.counts}});
+  }
+  document["workers"] = std::move(workers);
+  return text_of(document);
+}
+
+}  // namespace moetier::coordinator

@@ -1,0 +1,20 @@
+#pragma once
+// The tier as JSON text for administrators and tools, made from the core's view. Each document names
+// its schema; fields are only ever added to one. Numbers of 64 bits that name things travel as hex
+// text, since JSON readers round them. Thread: any (pure functions).
+
+#include <string>
+
+#include "coordinator/core/tier_view.hpp"
+#include "schemas/base/error.hpp"
+
+namespace moetier::coordinator {
+
+// moetier.status/1: epoch, generation, readiness with reasons, workers, sessions, counters.
+std::string status_document(const tier_view& view);
+
+// moetier.placement/1: the committed plan as a plan file under "plan", with the rows that each slot
+// has taken under "workers". reason::not_ready before the first commit.
+expected<std::string> placement_document(const tier_view& view);
+
+}  // namespace moetier::coordinator

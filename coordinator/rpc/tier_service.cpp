@@ -1,0 +1,228 @@
+#include "coordinator/rpc/tier_service.hpp"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "coordinator/rpc/answering.hpp"
+#include "coordinator/rpc/session_service.hpp"
+#include "coordinator/rpc/tier_document.hpp"
+
+namespace moetier::coordinator {
+namespace {
+
+class admin_service final : public rpc::Admin::Server {
+ public:
+  explicit admin_service(desk& d) : desk_(d) {}
+
+ protected:
+  kj::Promise<void> status(StatusContext context) override {
+    return answering(desk_, context, "status",
+                     [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       return write(context, status_document(*desk_.port().view()));
+                     });
+  }
+  kj::Promise<void> placement(PlacementContext context) override {
+    return answering(desk_, context, "placement",
+                     [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       const auto document = placement_document(*desk_.port().view());
+                       if (!document) return expected<void>(unexpected_error(document.error()));
+                       return write(context, *document);
+                     });
+  }
+
+ private:
+  template <class Context>
+  static expected<void> write(Context& context, const std::string& document) {
+    constexpr std::size_t k_max = k_rpc_message_bytes_max - client::k_message_overhead_bytes;
+    if (document.size() > k_max) {
+      return fail(reason::limit_exceeded, "document bytes", document.size(), k_max);
+    }
+    context.getResults().setDocument(kj::StringPtr(document.c_str(), document.size()));
+    return {};
+  }
+
+  desk& desk_;
+};
+
+expected<session_request> read_wish(rpc::Call::Reader call, rpc::Tier::Wish::Reader wish) {
+  session_request request;
+  request.tenant = std::string(wish.getTenant().cStr(), wish.getTenant().size());
+  constexpr std::size_t k_tenant_bytes_max = 64;
+  if (request.tenant.empty() || request.tenant.size() > k_tenant_bytes_max) {
+    return fail(reason::invalid_argument, "tenant", fmt::format("{} bytes", request.tenant.size()),
+                "1 to 64 printable characters");
+  }
+  for (const char c : request.tenant) {
+    if (c < 0x20 || c > 0x7e) {
+      return fail(reason::invalid_argument, "tenant", "not printable",
+                  "1 to 64 printable characters");
+    }
+  }
+  if (wish.getReturnMode() > 1) {
+    return fail(reason::invalid_argument, "return_mode", wish.getReturnMode(),
+                "0 (partial) or 1 (exact)");
+  }
+  if (wish.getReturnDtype() > static_cast<std::uint8_t>(dtype::bf16)) {
+    return fail(reason::invalid_dtype, "return", wish.getReturnDtype(),
+                "0 (f32), 1 (f16) or 2 (bf16)");
+  }
+  request.client = call.getClientId();
+  request.incarnation = incarnation_id(wish.getThin() ? random_bits() : wish.getIncarnation());
+  request.tokens_max = wish.getTokensMax();
+  request.micro_batches = wish.getMicroBatches();
+  request.top_k = wish.getTopK();
+  request.return_mode = wish.getReturnMode();
+  request.return_dtype = static_cast<dtype>(wish.getReturnDtype());
+  request.thin = wish.getThin();
+  request.model_fingerprint = wish.getModelFingerprint();
+  return request;
+}
+
+}  // namespace
+
+tier_service::tier_service(desk& d) : desk_(d), admin_(kj::heap<admin_service>(d)) {}
+
+kj::Promise<void> tier_service::ping(PingContext context) {
+  return answering(desk_, context, "ping",
+                   [](duration_ns) -> kj::Promise<expected<void>> { return expected<void>(); });
+}
+
+kj::Promise<void> tier_service::info(InfoContext context) {
+  return answering(
+      desk_, context, "info", [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+        auto info = context.getResults().initInfo();
+        info.setProtocolMin(client::k_rpc_protocol_min);
+        info.setProtocolMax(client::k_rpc_protocol_max);
+        const auto view = desk_.port().view();
+        info.setEpoch(view->epoch.value);
+        info.setReady(view->ready);
+        const auto& snapshot = desk_.snapshot();
+        if (snapshot == nullptr) return expected<void>();
+        const model_description& model = snapshot->model;
+        info.setModelType(kj::StringPtr(model.model_type.c_str(), model.model_type.size()));
+        info.setFingerprint(model.fingerprint);
+        info.setHiddenSize(model.hidden_size);
+        info.setExperts(model.experts);
+        info.setTopK(model.top_k);
+        auto layers = info.initMoeLayers(static_cast<capnp::uint>(model.moe_layers.size()));
+        for (capnp::uint i = 0; i < layers.size(); ++i) layers.set(i, model.moe_layers[i].value);
+        return expected<void>();
+      });
+}
+
+kj::Promise<void> tier_service::snapshot(SnapshotContext context) {
+  return answering(desk_, context, "snapshot",
+                   [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                     const auto bytes = desk_.snapshot_bytes();
+                     if (!bytes) return expected<void>(unexpected_error(bytes.error()));
+                     context.getResults().setSnapshot(*bytes);
+                     return expected<void>();
+                   });
+}
+
+kj::Promise<void> tier_service::openSession(OpenSessionContext context) {
+  return answering(
+      desk_, context, "open_session",
+      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+        auto request = read_wish(context.getParams().getCall(), context.getParams().getWish());
+        if (!request) return expected<void>(unexpected_error(request.error()));
+        if (!request->thin) return open_direct(context, std::move(*request));
+        if (!desk_.has_gateway()) {
+          return expected<void>(fail(reason::not_enabled, "the gateway"));
+        }
+        return open_thin(context, std::move(*request));
+      });
+}
+
+kj::Promise<expected<void>> tier_service::open_direct(OpenSessionContext context,
+                                                      session_request request) {
+  const incarnation_id incarnation = request.incarnation;
+  return desk_.open(std::move(request))
+      .then([this, context, incarnation](
+                expected<session_grant> grant) mutable -> expected<void> {
+        if (!grant) return unexpected_error(grant.error());
+        context.getResults().setSession(
+            kj::heap<session_service>(desk_, *grant, incarnation, false));
+        return write_grant(context.getResults().initGrant(), *grant);
+      });
+}
+
+// Grant, then the gateway's source half, then its place at every worker; a failure gives all back.
+kj::Promise<expected<void>> tier_service::open_thin(OpenSessionContext context,
+                                                    session_request request) {
+  using outcome = kj::Promise<expected<void>>;
+  const incarnation_id incarnation = request.incarnation;
+  const std::uint8_t return_mode = request.return_mode;
+  return desk_.open(std::move(request))
+      .then([this, context, incarnation, return_mode](
+                expected<session_grant> grant) mutable -> outcome {
+        if (!grant) return expected<void>(unexpected_error(grant.error()));
+        // From here on the service gives the session back when it is dropped.
+        auto service = kj::heap<session_service>(desk_, *grant, incarnation, true);
+        if (grant->snapshot == nullptr) {
+          return expected<void>(fail(reason::not_ready, "nothing is committed yet"));
+        }
+        const thin_session_options wish{.session = grant->session,
+                                        .source = grant->source,
+                                        .incarnation = incarnation,
+                                        .tokens_max = grant->tokens_max,
+                                        .top_k = grant->top_k,
+                                        .return_mode = return_mode,
+                                        .call_deadline = grant->call_deadline};
+        return desk_.make_place(wish, grant->snapshot)
+            .then([this, id = grant->session, incarnation](expected<thin_place> place) -> outcome {
+              if (!place) return expected<void>(unexpected_error(place.error()));
+              return desk_.attach(id, incarnation, place->shape, std::move(place->address));
+            })
+            .then([this, context, granted = *grant,
+                   service = kj::mv(service)](expected<void> attached) mutable -> expected<void> {
+              if (!attached) return attached;
+              context.getResults().setSession(kj::mv(service));
+              return write_grant(context.getResults().initGrant(), granted);
+            });
+      });
+}
+
+kj::Promise<void> tier_service::resumeSession(ResumeSessionContext context) {
+  return answering(
+      desk_, context, "resume_session",
+      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+        const session_id session(context.getParams().getSession());
+        const incarnation_id incarnation(context.getParams().getIncarnation());
+        return desk_.resume(session, incarnation)
+            .then([this, context, incarnation](
+                      expected<session_grant> grant) mutable -> expected<void> {
+              if (!grant) return unexpected_error(grant.error());
+              context.getResults().setSession(
+                  kj::heap<session_service>(desk_, *grant, incarnation, false));
+              return write_grant(context.getResults().initGrant(), *grant);
+            });
+      });
+}
+
+kj::Promise<void> tier_service::admin(AdminContext context) {
+  return answering(desk_, context, "admin",
+                   [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                     context.getResults().setAdmin(admin_);
+                     return expected<void>();
+                   });
+}
+
+expected<void> tier_service::write_grant(rpc::Tier::Grant::Builder to,
+                                         const session_grant& grant) const {
+  to.setSession(grant.session.value);
+  to.setSource(grant.source.value);
+  to.setTokensMax(grant.tokens_max);
+  to.setMicroBatches(grant.micro_batches);
+  to.setTopK(grant.top_k);
+  to.setLeaseNs(grant.lease);
+  to.setCallDeadlineNs(grant.call_deadline);
+  // The desk's is the grant's or newer: the core publishes before it grants.
+  const auto bytes = desk_.snapshot_bytes();
+  if (bytes) to.setSnapshot(*bytes);
+  return {};
+}
+
+}  // namespace moetier::coordinator

@@ -26,9 +26,9 @@
 namespace moetier::client {
 
 struct source_session_options {
-  session_id session;
-  source_id source;
-  incarnation_id incarnation;
+  session_id session{};
+  source_id source{};
+  incarnation_id incarnation{};
   std::uint32_t tokens_max = 0;     // per micro-batch
   std::uint32_t micro_batches = 1;  // 1..4
   std::uint32_t top_k = 0;
@@ -39,14 +39,14 @@ struct source_session_options {
   duration_ns spin = 20 * k_microsecond;  // before a waiting collect() sleeps
   // Blocks until a snapshot newer than the argument is there, at most so long; null if none came.
   std::function<transport::snapshot_ptr(const transport::routing_snapshot&, duration_ns)>
-      wait_newer;
+      wait_newer{};
   // Never blocks: the newest snapshot known.
-  std::function<transport::snapshot_ptr()> newest;
+  std::function<transport::snapshot_ptr()> newest{};
 };
 
 // One call's inputs. Shapes by `tokens`; pitches in bytes, last dimension contiguous.
 struct layer_call {
-  layer_id layer;
+  layer_id layer{};
   std::uint16_t micro_batch = 0;
   std::uint16_t repeat_idx = 0;
   std::uint16_t repeat_count = 1;
@@ -57,8 +57,8 @@ struct layer_call {
   const void* logits = nullptr;  // [tokens, E], or null with ids + weights
   dtype logits_type = dtype::f32;
   std::size_t logits_pitch = 0;
-  std::span<const std::int32_t> ids;  // [tokens, k]
-  std::span<const float> weights;     // [tokens, k]
+  std::span<const std::int32_t> ids{};  // [tokens, k]
+  std::span<const float> weights{};     // [tokens, k]
   duration_ns deadline = 0;           // 0 = the session's
 };
 
@@ -68,8 +68,8 @@ struct layer_result {
   void* output = nullptr;
   dtype type = dtype::f32;
   std::size_t pitch = 0;
-  std::span<std::int32_t> ids;  // empty = not wanted
-  std::span<float> weights;
+  std::span<std::int32_t> ids{};  // empty = not wanted
+  std::span<float> weights{};
 };
 
 struct call_times {  // of the last collected call, nanoseconds; for benches and metrics

@@ -1,0 +1,346 @@
+#include "tests/transport/client/session_rig.hpp"
+
+// What a call becomes when workers are lost, late, stale, refuse or damage rows.
+namespace moetier::client::toy {
+namespace {
+
+tier_shape two_replicas() { return {.workers = 3, .slots_per_worker = 8}; }
+
+TEST(source_failure, replays_a_lost_workers_call_on_a_replica_with_the_same_bits) {
+  session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::lost;
+  rig.on_wait_newer = [&] { rig.publish(make_snapshot(rig.shape, 1, 2, {true, false, true})); };
+  const inputs in(rig.shape, 16, 1);
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.session->last_times().replays, 1u);
+  EXPECT_EQ(rig.carrier.keys.front().attempt, 0);
+  EXPECT_EQ(rig.carrier.keys.back().attempt, 1);
+
+  // The step goes on, and so does the next one.
+  layer_call call = rig.call_of(in);
+  call.layer = layer_id(3);
+  ASSERT_TRUE(rig.forward(call));
+  EXPECT_EQ(rig.carrier.keys.back().attempt, 1);
+  ASSERT_TRUE(rig.session->step_end());
+}
+
+TEST(source_failure, waits_until_the_lost_worker_is_gone_from_the_snapshot) {
+  session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::lost;
+  std::uint32_t revision = 1;
+  rig.on_wait_newer = [&] {
+    ++revision;
+    rig.publish(make_snapshot(rig.shape, 1, revision, {true, revision < 4, true}));
+  };
+  const inputs in(rig.shape, 16, 1);
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.waited, 3);
+  EXPECT_EQ(rig.session->last_times().replays, 1u);
+}
+
+TEST(source_failure, replays_a_frozen_workers_call_when_the_snapshot_masks_it) {
+  session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[1].acts = behaviour::silent;
+  int turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (++turns == 5) rig.publish(make_snapshot(rig.shape, 1, 2, {false, true, true}));
+  };
+  const inputs in(rig.shape, 16, 4);
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.session->last_times().replays, 1u);
+}
+
+TEST(source_failure, names_the_late_worker_with_bytes_and_age) {
+  session_rig rig(two_replicas(), {.call_deadline = 3 * k_millisecond});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[3].acts = behaviour::silent;
+  inputs in(rig.shape, 16, 4);
+  const time_ns start = monotonic_now();
+  const auto out = rig.forward(in);
+  EXPECT_LT(monotonic_now() - start, 103 * k_millisecond);
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error().code, status::timeout);
+  EXPECT_EQ(out.error().why, reason::worker_late);
+  EXPECT_EQ(out.error().text.find("worker 3 is late in layer 2: "), 0u) << out.error().text;
+  EXPECT_NE(out.error().text.find(" bytes due, 0 seen, "), std::string::npos) << out.error().text;
+}
+
+TEST(source_failure, ends_at_the_deadline_when_no_snapshot_takes_the_lost_worker_away) {
+  session_rig rig(two_replicas());
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::lost;
+  const auto out = rig.forward(inputs(rig.shape, 16, 1));
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error().text, "worker 2 was lost in layer 2");
+  EXPECT_EQ(out.error().code, status::timeout);
+  EXPECT_EQ(rig.waited, 1);
+  EXPECT_GT(rig.waited_limit, 0u);
+  EXPECT_LE(rig.waited_limit, k_second);
+}
+
+TEST(source_failure, does_not_replay_into_another_generation) {
+  session_rig rig(two_replicas());
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::lost;
+  rig.on_wait_newer = [&] { rig.publish(make_snapshot(rig.shape, 2, 1, {true, false, true})); };
+  const auto out = rig.forward(inputs(rig.shape, 16, 1));
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error().why, reason::worker_lost);
+  // The step's replay adopts it.
+  ASSERT_TRUE(rig.session->step_begin(true));
+  EXPECT_EQ(rig.session->snapshot().generation, generation_number(2));
+  ASSERT_TRUE(rig.forward(inputs(rig.shape, 16, 1)));
+}
+
+TEST(source_failure, replays_a_call_at_most_so_often) {
+  session_rig rig(two_replicas(), {.replays_max = 2});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  for (const std::uint16_t w : std::initializer_list<std::uint16_t>{1, 2, 3})
+    rig.carrier.workers[w].acts = behaviour::lost;
+  std::uint32_t revision = 1;
+  rig.on_wait_newer = [&] {
+    ++revision;
+    auto next = make_snapshot(rig.shape, 1, revision);
+    for (auto& worker : next.workers) worker.incarnation.value += 1000 * revision;
+    rig.publish(std::move(next));
+  };
+  const auto out = rig.forward(inputs(rig.shape, 16, 1));
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error().why, reason::worker_lost);
+  EXPECT_EQ(rig.waited, 2);
+}
+
+TEST(source_failure, attaches_a_workers_new_incarnation) {
+  const tier_shape shape{.workers = 1, .slots_per_worker = 8};
+  session_rig rig(shape, {.mode = kernels::return_mode::exact});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[1].acts = behaviour::lost;
+  rig.on_wait_newer = [&] {
+    auto next = make_snapshot(shape, 1, 2);
+    next.workers[0].incarnation = incarnation_id(999);
+    rig.publish(std::move(next));
+    rig.carrier.workers[1].acts = behaviour::answer;
+  };
+  const inputs in(shape, 8, 5);
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(shape));
+  EXPECT_EQ(rig.carrier.workers[1].attached, 2u);
+}
+
+TEST(source_failure, answers_unavailable_at_once_when_an_expert_has_no_live_replica) {
+  session_rig rig;  // 8 experts in 9 slots: expert 0 has two
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.publish(make_snapshot(rig.shape, 1, 2, {true, false, true}));
+  inputs in(rig.shape, 1, 1);
+  in.ids = {0, 4, 7};
+  const auto out = rig.forward(in);
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error().text, "layer 2 expert 4 has no live replica");
+  EXPECT_EQ(out.error().code, status::unavailable);
+  EXPECT_TRUE(rig.carrier.keys.empty());
+  EXPECT_EQ(rig.waited, 0);
+
+  // Calls that do not need it are served.
+  ASSERT_TRUE(rig.session->step_begin(false));
+  in.ids = {0, 6, 7};
+  ASSERT_TRUE(rig.forward(in));
+}
+
+TEST(source_failure, ends_a_replay_without_replica_as_unavailable) {
+  session_rig rig;
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::lost;
+  rig.on_wait_newer = [&] { rig.publish(make_snapshot(rig.shape, 1, 2, {true, false, true})); };
+  const auto out = rig.forward(inputs(rig.shape, 16, 1));
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error().why, reason::no_replica);
+}
+
+struct answer_case {
+  behaviour acts;
+  status refusal;
+  const char* text;
+  status code;
+};
+
+TEST(source_failure, turns_every_answer_into_its_sentence) {
+  for (const answer_case& c : {
+           answer_case{behaviour::stale, status::ok,
+                       "worker 1 does not hold generation 1; it holds 9", status::stale_generation},
+           answer_case{behaviour::refuse, status::bad_state,
+                       "worker 1 refused rows of layer 2: BAD_STATE", status::timeout},
+           answer_case{behaviour::refuse, status::stale_generation,
+                       "worker 1 does not hold generation 1; it holds 0", status::stale_generation},
+           answer_case{behaviour::damaged, status::ok,
+                       "rows from worker 1 in layer 2 failed their check", status::corrupt},
+           answer_case{behaviour::short_rows, status::ok,
+                       "rows from worker 1 in layer 2 failed their check", status::corrupt},
+       }) {
+    const tier_shape shape{.workers = 1, .slots_per_worker = 8};
+    session_rig rig(shape);
+    ASSERT_TRUE(rig.session->step_begin(false));
+    rig.carrier.workers[1].acts = c.acts;
+    rig.carrier.workers[1].refusal = c.refusal;
+    const auto out = rig.forward(inputs(shape, 4, 1));
+    ASSERT_FALSE(out);
+    EXPECT_EQ(out.error().text, c.text);
+    EXPECT_EQ(out.error().code, c.code);
+    EXPECT_EQ(rig.waited, 0);
+  }
+}
+
+TEST(source_failure, replays_when_a_draining_worker_refuses) {
+  session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::refuse;
+  rig.carrier.workers[2].refusal = status::unavailable;
+  rig.on_wait_newer = [&] { rig.publish(make_snapshot(rig.shape, 1, 2, {true, false, true})); };
+  const inputs in(rig.shape, 16, 1);
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+}
+
+TEST(source_failure, poisons_the_step_until_it_is_begun_anew) {
+  const tier_shape shape{.workers = 1, .slots_per_worker = 8};
+  session_rig rig(shape);
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[1].acts = behaviour::damaged;
+  const inputs in(shape, 4, 1);
+  ASSERT_FALSE(rig.forward(in));
+  rig.carrier.workers[1].acts = behaviour::answer;
+  const auto skipped = rig.forward(in);
+  ASSERT_FALSE(skipped);
+  EXPECT_EQ(skipped.error().text, "an earlier call of step 1 failed; replay the step");
+  EXPECT_EQ(skipped.error().code, status::skipped);
+  const auto ended = rig.session->step_end();
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().why, reason::rows_corrupt);
+  ASSERT_TRUE(rig.session->step_begin(true));
+  EXPECT_EQ(rig.session->step(), 1u);
+  ASSERT_TRUE(rig.forward(in));
+  EXPECT_EQ(rig.carrier.keys.back().attempt, 1);
+  ASSERT_TRUE(rig.session->step_end());
+}
+
+TEST(source_failure, other_micro_batches_end_right_when_one_fails) {
+  session_rig rig(two_replicas(), {.micro_batches = 2, .mode = kernels::return_mode::exact});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  const inputs a(rig.shape, 16, 1);
+  const inputs b(rig.shape, 16, 2);
+  layer_call call = rig.call_of(b);
+  call.micro_batch = 1;
+  rig.carrier.workers[2].acts = behaviour::silent;
+  ASSERT_TRUE(rig.session->submit(rig.call_of(a)));
+  ASSERT_TRUE(rig.session->submit(call));
+  // Worker 2 is masked while both calls wait for it and others' rows are already in.
+  int turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (++turns == 3) rig.publish(make_snapshot(rig.shape, 1, 2, {true, false, true}));
+  };
+  std::vector<float> out;
+  for (const std::uint16_t u : std::initializer_list<std::uint16_t>{0, 1}) {
+    const auto ok = rig.session->collect(u, rig.result_to(out, 16));
+    ASSERT_TRUE(ok) << ok.error().text;
+    expect_bits(out, (u == 0 ? a : b).exact(rig.shape));
+    EXPECT_EQ(rig.session->last_times().replays, 1u);
+  }
+}
+
+TEST(source_failure, late_banks_stop_only_calls_that_need_the_worker) {
+  const tier_shape shape{.workers = 2, .slots_per_worker = 4};
+  session_rig rig(shape, {.call_deadline = 2 * k_millisecond});
+  rig.carrier.workers[1].acts = behaviour::silent;
+  inputs in(shape, 1, 1);
+  in.ids = {0, 1, 2};  // worker 1 alone
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(rig.session->step_begin(false));
+    const auto out = rig.forward(in);
+    ASSERT_FALSE(out);
+    EXPECT_EQ(out.error().text.find("worker 1 is late in layer 2: "), 0u) << out.error().text;
+  }
+  EXPECT_EQ(rig.carrier.workers[1].exchanges, 2u);  // both banks are late
+  ASSERT_TRUE(rig.session->step_begin(false));
+  in.ids = {5, 6, 7};
+  ASSERT_TRUE(rig.forward(in));
+}
+
+TEST(source_failure, a_cancelled_step_leaves_a_session_that_works) {
+  session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  const inputs in(rig.shape, 16, 1);
+  ASSERT_TRUE(rig.session->submit(rig.call_of(in)));
+  rig.session->cancel();
+  std::vector<float> out;
+  const auto ended = rig.session->collect(0, rig.result_to(out, 16));
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, status::bad_state);
+  ASSERT_TRUE(rig.session->step_begin(false));
+  const auto again = rig.forward(in);
+  ASSERT_TRUE(again);
+  expect_bits(*again, in.exact(rig.shape));
+}
+
+TEST(source_failure, random_deaths_and_returns_never_give_a_wrong_row) {
+  std::minstd_rand random(11);
+  std::uint32_t right = 0;
+  for (int round = 0; round < 60; ++round) {
+    session_rig rig(two_replicas(),
+                    {.micro_batches = 2,
+                     .mode = kernels::return_mode::exact,
+                     .rows_per_chunk_max = 1 + static_cast<std::uint32_t>(random() % 16),
+                     .call_deadline = 20 * k_millisecond});
+    std::uint32_t revision = 1;
+    std::vector<bool> live(3, true);
+    const auto mask_dead = [&] {
+      for (std::uint16_t w = 1; w <= 3; ++w) {
+        auto& script = rig.carrier.workers[w];
+        if (script.acts != behaviour::answer && script.answers_first == 0) live[w - 1u] = false;
+      }
+      rig.publish(make_snapshot(rig.shape, 1, ++revision, live));
+    };
+    rig.on_wait_newer = mask_dead;
+    int turns = 0;
+    rig.carrier.on_wait = [&] {
+      if (++turns % 4 == 0) mask_dead();
+    };
+    for (int step = 0; step < 6; ++step) {
+      ASSERT_TRUE(rig.session->step_begin(false));
+      if (step == 2) {
+        auto& victim = rig.carrier.workers[static_cast<std::uint16_t>(1 + random() % 3)];
+        victim.acts = random() % 2 == 0 ? behaviour::lost : behaviour::silent;
+        victim.answers_first = static_cast<std::uint32_t>(random() % 4);
+      }
+      std::vector<inputs> in;
+      for (std::uint16_t u = 0; u < 2; ++u) {
+        in.emplace_back(rig.shape, static_cast<std::uint32_t>(random() % 17),
+                        static_cast<unsigned>(random()));
+        layer_call call = rig.call_of(in[u]);
+        call.micro_batch = u;
+        const auto ok = rig.session->submit(call);
+        ASSERT_TRUE(ok) << ok.error().text;
+      }
+      for (const std::uint16_t u : std::initializer_list<std::uint16_t>{1, 0}) {
+        std::vector<float> out;
+        const auto ok = rig.session->collect(u, rig.result_to(out, in[u].tokens));
+        ASSERT_TRUE(ok) << ok.error().text << " in round " << round;
+        expect_bits(out, in[u].exact(rig.shape));
+        ++right;
+      }
+    }
+  }
+  EXPECT_EQ(right, 60u * 6 * 2);
+}
+
+}  // namespace
+}  // namespace moetier::client::toy

@@ -1,0 +1,34 @@
+#pragma once
+// What makes a call or its result wrong, before anything is copied or sent: dtype, width, count,
+// pointer, layer, position. Pure; every refusal is a typed error with the numbers. The routing
+// inputs' values (ids, weights, logits) are checked by kernels/routing on the session's own copies.
+// Thread: any.
+
+#include <cstdint>
+#include <string>
+
+#include "schemas/base/error.hpp"
+#include "transport/client/source/source_session.hpp"
+
+namespace moetier::client {
+
+// What the session was opened with, as far as a call must fit it.
+struct call_bounds {
+  std::uint32_t tokens_max = 0;
+  std::uint32_t micro_batches = 0;
+  std::uint32_t hidden_size = 0;
+  std::uint32_t experts = 0;
+  std::uint32_t top_k = 0;
+};
+
+expected<void> check_call(const layer_call& call, const call_bounds& bounds);
+expected<void> check_result(const layer_result& result, std::uint32_t tokens,
+                            const call_bounds& bounds);
+
+// reason::unknown_layer with the layers that are served.
+error unknown_layer(layer_id layer, const model_description& model);
+
+// "f32, f16 or bf16": the types that hidden, logits and output may have.
+bool is_row_type(dtype type) noexcept;
+
+}  // namespace moetier::client

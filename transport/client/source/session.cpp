@@ -1,0 +1,452 @@
+#include "transport/client/source/session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "schemas/base/assert.hpp"
+
+namespace moetier::client {
+namespace {
+
+// A deadline further away than this is as good as this; keeps sums of times from wrapping.
+constexpr duration_ns k_deadline_max = 3600 * k_second;
+// While a call waits, how long the carrier sleeps at most and how often newer snapshots are looked
+// for: a frozen worker is noticed by nothing else.
+constexpr duration_ns k_look_every = 2 * k_millisecond;
+constexpr std::uint8_t k_attempt_max = 255;
+
+std::uint32_t budget_us(time_ns deadline, time_ns now) noexcept {
+  if (now >= deadline) return 0;
+  return static_cast<std::uint32_t>(
+      std::min<duration_ns>((deadline - now) / k_microsecond, 0xffffffffu));
+}
+
+std::uint32_t chunk_rows(const source_session_options& options) noexcept {
+  const std::uint32_t rows = options.rows_per_chunk_max;
+  return rows == 0 ? options.tokens_max : std::min(rows, options.tokens_max);
+}
+
+expected<void> check_range(const char* name, std::uint64_t value, std::uint64_t least,
+                           std::uint64_t most) {
+  if (value >= least && value <= most) return {};
+  return fail(reason::invalid_argument, name, value, fmt::format("{} to {}", least, most));
+}
+
+expected<void> check_options(const source_session_options& options,
+                             const transport::routing_snapshot& snapshot) {
+  const auto& model = snapshot.model;
+  if (auto ok = check_range("tokens_max", options.tokens_max, 1, k_tokens_max); !ok) return ok;
+  if (auto ok = check_range("micro_batches", options.micro_batches, 1, k_micro_batches_max); !ok) {
+    return ok;
+  }
+  const std::uint32_t top_k_max = std::min(model.experts, k_top_k_max);
+  if (auto ok = check_range("top_k", options.top_k, 1, top_k_max); !ok) return ok;
+  if (auto ok =
+          check_range("the number of workers", snapshot.placement.spans().size(), 1, k_workers_max);
+      !ok) {
+    return ok;
+  }
+  if (options.mode == kernels::return_mode::exact && !snapshot.exact_allowed) {
+    return fail(reason::not_enabled, "return_mode exact (the tier's backend is not row_invariant)");
+  }
+  return kernels::check_routing(snapshot.routing);
+}
+
+}  // namespace
+
+expected<std::unique_ptr<source_session>> source_session::open(
+    transport::Communication& carrier, const source_session_options& options,
+    transport::snapshot_ptr snapshot) {
+  MOETIER_ASSERT(snapshot != nullptr);
+  if (auto ok = check_options(options, *snapshot); !ok) return unexpected_error(ok.error());
+  const transport::comm_capabilities bits = carrier.capabilities();
+  if (bits.lockstep || !bits.host_memory) {
+    return fail(reason::carrier_unavailable, carrier.name(),
+                "host-memory calls need an independent carrier");
+  }
+  const std::uint32_t rows = chunk_rows(options);
+  const auto stride = static_cast<std::uint32_t>(
+      transport::padded_stride(std::size_t{snapshot->model.hidden_size} * sizeof(float)));
+  const bool exact = options.mode == kernels::return_mode::exact;
+  const transport::source_shape shape{.rows_max = rows,
+                                      .hidden_stride = stride,
+                                      .top_k = options.top_k,
+                                      .return_stride = stride,
+                                      .return_rows_max = exact ? rows * options.top_k : rows,
+                                      .banks = std::max(2u, options.micro_batches)};
+  auto half = carrier.make_source(
+      {.identity = {options.source, options.session, options.incarnation}, .shape = shape});
+  if (!half) return unexpected_error(half.error());
+  return std::make_unique<session>(options, std::move(snapshot), shape, std::move(*half));
+}
+
+session::session(const source_session_options& options, transport::snapshot_ptr snapshot,
+                 const transport::source_shape& shape, std::unique_ptr<transport::SourceHalf> half)
+    : options_(options),
+      shape_(shape),
+      bounds_{.tokens_max = options.tokens_max,
+              .micro_batches = options.micro_batches,
+              .hidden_size = snapshot->model.hidden_size,
+              .experts = snapshot->model.experts,
+              .top_k = options.top_k},
+      half_(std::move(half)),
+      repeats_(snapshot->model.moe_layers.size()) {
+  const ticket_shape ticket_size{.tokens_max = options.tokens_max,
+                                 .hidden_size = bounds_.hidden_size,
+                                 .experts = bounds_.experts,
+                                 .top_k = options.top_k,
+                                 .mode = options.mode,
+                                 .rows_per_chunk_max = shape.rows_max,
+                                 .banks = shape.banks,
+                                 .sums_early = options.micro_batches > 1};
+  const row_arithmetic& arithmetic = pick_row_arithmetic(kernels::detect_cpu_features());
+  tickets_.reserve(options.micro_batches);
+  for (std::uint32_t u = 0; u < options.micro_batches; ++u) {
+    tickets_.push_back({.call = ticket(ticket_size, arithmetic), .names = {}, .times = {}});
+  }
+  adopt(std::move(snapshot));
+}
+
+session::~session() { cancel(); }
+
+// --- snapshots ----------------------------------------------------------------------------------
+
+void session::adopt(transport::snapshot_ptr next) {
+  MOETIER_ASSERT(next != nullptr);
+  // Returned rows of a worker that is detached lie in memory that goes with it.
+  for (std::size_t i = 0; i < workers_.attached_count(); ++i) {
+    if (workers_.keeps(i, *next)) continue;
+    const worker_id worker = workers_.attached_worker(i);
+    for (clocked& c : tickets_) {
+      if (!c.call.outstanding()) continue;
+      for (std::size_t s = 0; s < workers_.spans(); ++s) {
+        if (workers_.worker_of(s) != worker || !c.call.uses(s)) continue;
+        c.call.fail_lost(worker);
+        c.call.abandon(*half_);
+      }
+    }
+  }
+  workers_.adopt(*next, *half_);
+  snapshot_ = std::move(next);
+}
+
+void session::adopt_newest_revision() {
+  if (!options_.newest) return;
+  transport::snapshot_ptr next = options_.newest();
+  if (next == nullptr || next->generation != snapshot_->generation) return;
+  if (transport::is_newer(*next, *snapshot_)) adopt(std::move(next));
+}
+
+// --- steps --------------------------------------------------------------------------------------
+
+bool session::any_outstanding() const noexcept {
+  return std::any_of(tickets_.begin(), tickets_.end(),
+                     [](const clocked& c) { return c.call.outstanding(); });
+}
+
+expected<void> session::step_begin(bool replay) {
+  if (in_step_ && !poison_ && any_outstanding()) {
+    return fail(reason::sequence, "step_begin", "a call of the step is not collected");
+  }
+  if (replay && step_ == 0) return fail(reason::sequence, "a replay", "no step was begun");
+  if (replay && attempt_ == k_attempt_max) {
+    return fail(reason::limit_exceeded, "the number of attempts of a step", attempt_ + 1,
+                k_attempt_max);
+  }
+  cancel();
+
+  transport::snapshot_ptr next = options_.newest ? options_.newest() : nullptr;
+  const bool is_new = next != nullptr && transport::is_newer(*next, *snapshot_);
+  if (replay && poison_ && !is_new && options_.wait_newer) {
+    const status code = poison_->code;
+    if (code == status::timeout || code == status::stale_generation ||
+        code == status::unavailable) {
+      next = options_.wait_newer(*snapshot_, options_.call_deadline);
+    }
+  }
+  if (next == nullptr || !transport::is_newer(*next, *snapshot_)) next = snapshot_;
+  if (next->model.fingerprint != snapshot_->model.fingerprint) {
+    return fail(reason::model_changed, options_.session.value);
+  }
+  adopt(std::move(next));
+
+  attempt_ = replay ? static_cast<std::uint8_t>(attempt_ + 1) : std::uint8_t{0};
+  if (!replay) ++step_;
+  next_chunk_ = 0;
+  poison_.reset();
+  for (repeats& r : repeats_) std::fill(std::begin(r.done), std::end(r.done), std::uint16_t{0});
+  in_step_ = true;
+  return {};
+}
+
+expected<void> session::step_end() {
+  if (!in_step_) return fail(reason::sequence, "step_end", "no step was begun");
+  if (!poison_ && any_outstanding()) {
+    return fail(reason::sequence, "step_end", "a call of the step is not collected");
+  }
+  cancel();
+  in_step_ = false;
+  if (poison_) return unexpected_error(*poison_);
+  return {};
+}
+
+void session::cancel() {
+  for (clocked& c : tickets_) {
+    if (!c.call.outstanding()) continue;
+    c.call.abandon(*half_);
+    c.call.end();
+  }
+}
+
+unexpected_error session::poison(error why) {
+  if (!poison_) poison_ = why;
+  return unexpected_error(std::move(why));
+}
+
+// --- calls --------------------------------------------------------------------------------------
+
+expected<void> session::check_repeat(const layer_call& call, repeats& of_layer) const {
+  if (of_layer.count != 0 && call.repeat_count != of_layer.count) {
+    return fail(reason::sequence, fmt::format("repeat_count {}", call.repeat_count),
+                fmt::format("layer {} runs {} times in a step", call.layer.value, of_layer.count));
+  }
+  const std::uint16_t due = of_layer.done[call.micro_batch];
+  if (due >= call.repeat_count) {
+    return fail(reason::sequence, "submit",
+                fmt::format("layer {} has run its {} times in this step", call.layer.value,
+                            call.repeat_count));
+  }
+  if (call.repeat_idx != due) {
+    return fail(reason::sequence, fmt::format("repeat_idx {}", call.repeat_idx),
+                fmt::format("layer {} is at repeat_idx {}", call.layer.value, due));
+  }
+  return {};
+}
+
+expected<void> session::submit(const layer_call& call) {
+  if (!in_step_) return fail(reason::sequence, "submit", "no step was begun");
+  if (poison_) return fail(reason::step_poisoned, step_);
+  const time_ns start = monotonic_now();
+  if (auto ok = check_call(call, bounds_); !ok) return ok;
+  const int layer_index = moe_index(snapshot_->model, call.layer);
+  if (layer_index < 0) return unexpected_error(unknown_layer(call.layer, snapshot_->model));
+  repeats& of_layer = repeats_[static_cast<std::size_t>(layer_index)];
+  clocked& c = tickets_[call.micro_batch];
+  if (c.call.outstanding()) {
+    return fail(reason::sequence, "submit",
+                fmt::format("micro-batch {} has an uncollected call", call.micro_batch));
+  }
+  if (auto ok = check_repeat(call, of_layer); !ok) return ok;
+  if (auto ok = c.call.take(call, *snapshot_); !ok) return ok;
+  const time_ns routed = monotonic_now();
+
+  of_layer.count = call.repeat_count;
+  ++of_layer.done[call.micro_batch];
+  const duration_ns limit = call.deadline == 0 ? options_.call_deadline : call.deadline;
+  c.names = {.layer = call.layer,
+             .micro_batch = call.micro_batch,
+             .repeat_idx = call.repeat_idx,
+             .repeat_count = call.repeat_count};
+  c.submitted = start;
+  c.deadline = start + std::min(limit, k_deadline_max);
+  c.first_chunk = next_chunk_;
+  c.times = {.route = routed - start};
+  next_chunk_ += transport::chunk_count(call.tokens, shape_.rows_max);
+
+  adopt_newest_revision();
+  if (auto ok = choose(c); !ok) {
+    c.call.end();
+    return poison(std::move(ok.error()));
+  }
+  c.call.send(*half_, workers_, budget_us(c.deadline, routed));
+  if (!c.call.fully_sent() && !c.call.failure()) progress();
+  c.times.pack = monotonic_now() - routed;
+  return {};
+}
+
+expected<void> session::choose(clocked& c) {
+  const transport::exchange_key key{.session = options_.session,
+                                    .step = step_,
+                                    .attempt = attempt_,
+                                    .layer = c.names.layer,
+                                    .micro_batch = c.names.micro_batch,
+                                    .repeat_idx = c.names.repeat_idx,
+                                    .repeat_count = c.names.repeat_count,
+                                    .epoch = snapshot_->epoch,
+                                    .generation = snapshot_->generation,
+                                    .plan = snapshot_->plan,
+                                    .resolution_id = snapshot_->resolution_id,
+                                    .return_mode = static_cast<std::uint8_t>(options_.mode)};
+  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk);
+}
+
+// Takes what came, sums what is whole, sends what waited for banks: for all tickets, as they share
+// the banks.
+void session::progress() {
+  std::array<transport::returned, 32> reports;
+  for (;;) {
+    const std::size_t count = half_->poll(reports);
+    for (const auto& report : std::span(reports).first(count)) {
+      bool taken = false;
+      for (clocked& c : tickets_) {
+        if (c.call.outstanding()) taken = taken || c.call.take_return(report, *half_, workers_);
+      }
+      // Of an exchange that was given up meanwhile.
+      if (!taken) half_->release(report.ticket);
+    }
+    if (count < reports.size()) break;
+  }
+  for (clocked& c : tickets_) {
+    if (!c.call.outstanding()) continue;
+    // A failed call gives its banks back now, not when it is collected: others wait for them.
+    if (c.call.failure()) c.call.abandon(*half_);
+    c.call.settle(*half_, workers_);
+    if (c.call.fully_sent() || c.call.failure()) continue;
+    c.call.send(*half_, workers_, budget_us(c.deadline, monotonic_now()));
+    c.call.settle(*half_, workers_);  // a chunk without rows is whole at once
+  }
+}
+
+// Whether `next` takes an attached worker away.
+bool session::drops_a_worker(const transport::routing_snapshot& next) const noexcept {
+  for (std::size_t i = 0; i < workers_.attached_count(); ++i) {
+    if (!workers_.keeps(i, next)) return true;
+  }
+  return false;
+}
+
+// The turn of a call that waits: ends what is late, looks for workers that were taken away since
+// (a frozen one is noticed by nothing else), sleeps. Other calls are looked after as well: what
+// they wait for may hold the banks that this one needs.
+void session::await(time_ns deadline) {
+  const time_ns now = monotonic_now();
+  if (now - looked_ >= k_look_every || now >= deadline) {
+    looked_ = now;
+    const transport::snapshot_ptr next = options_.newest ? options_.newest() : nullptr;
+    if (next != nullptr && next->generation == snapshot_->generation &&
+        transport::is_newer(*next, *snapshot_) && drops_a_worker(*next)) {
+      return adopt(next);
+    }
+    for (clocked& c : tickets_) {
+      if (c.call.outstanding() && now >= c.deadline) c.call.fail_late(workers_);
+    }
+  }
+  if (now >= deadline) return;
+  const duration_ns limit = std::min(deadline - now, k_look_every);
+  half_->wait(std::chrono::nanoseconds(options_.spin), std::chrono::nanoseconds(limit));
+}
+
+expected<void> session::collect(std::uint16_t micro_batch, const layer_result& result) {
+  if (micro_batch >= bounds_.micro_batches) {
+    return fail(reason::invalid_argument, "micro_batch", micro_batch,
+                fmt::format("0 to {}", bounds_.micro_batches - 1));
+  }
+  clocked& c = tickets_[micro_batch];
+  if (!c.call.outstanding()) {
+    return fail(reason::sequence, "collect",
+                fmt::format("micro-batch {} has no outstanding call", micro_batch));
+  }
+  if (auto ok = check_result(result, c.call.tokens(), bounds_); !ok) return ok;
+
+  const time_ns start = monotonic_now();
+  looked_ = start;
+  c.call.collect_into(result);
+  for (;;) {
+    const time_ns before = monotonic_now();
+    progress();
+    const time_ns now = monotonic_now();
+    if (c.call.complete() && !c.call.failure()) {
+      c.times.sum = now - before;
+      c.times.wait = before - start;
+      return finish(c, result);
+    }
+    if (!c.call.failure()) await(c.deadline);
+    if (!c.call.failure()) continue;
+    expected<void> chosen;
+    if (replay(c, chosen)) {
+      c.call.collect_into(result);
+      continue;
+    }
+    error why = chosen ? error_of(c, monotonic_now()) : std::move(chosen.error());
+    c.call.abandon(*half_);
+    c.call.end();
+    return poison(std::move(why));
+  }
+}
+
+expected<void> session::finish(clocked& c, const layer_result& result) {
+  if (!result.ids.empty()) std::copy_n(c.call.ids().begin(), result.ids.size(), result.ids.begin());
+  if (!result.weights.empty()) {
+    std::copy_n(c.call.weights().begin(), result.weights.size(), result.weights.begin());
+  }
+  c.times.total = monotonic_now() - c.submitted;
+  times_ = c.times;
+  c.call.end();
+  return {};
+}
+
+// --- replay -------------------------------------------------------------------------------------
+
+// Whether trying again under `next` may end otherwise than the failed attempt.
+bool session::can_replay(const clocked& c, const transport::routing_snapshot& next) const noexcept {
+  const transport::routing_snapshot& failed = c.call.snapshot();
+  if (next.generation != failed.generation || !transport::is_newer(next, failed)) return false;
+  if (c.call.failure().kind == failure_kind::refused) return true;
+  const auto* before = find_worker(failed, c.call.failure().worker);
+  const auto* after = find_worker(next, c.call.failure().worker);
+  if (before == nullptr || after == nullptr || !after->live) return true;
+  return before->incarnation != after->incarnation;
+}
+
+bool session::replay(clocked& c, expected<void>& chosen) {
+  const call_failure failure = c.call.failure();
+  if (failure.kind == failure_kind::lost) workers_.mark_broken(failure.worker);
+  const bool by_loss =
+      failure.kind == failure_kind::lost || failure.kind == failure_kind::late ||
+      (failure.kind == failure_kind::refused && failure.answered == status::unavailable);
+  if (!by_loss || c.times.replays >= options_.replays_max || attempt_ == k_attempt_max) {
+    return false;
+  }
+  c.call.abandon(*half_);
+  transport::snapshot_ptr next = snapshot_;
+  for (;;) {
+    const time_ns now = monotonic_now();
+    if (now >= c.deadline) return false;
+    if (can_replay(c, *next)) break;
+    if (!options_.wait_newer) return false;
+    next = options_.wait_newer(*next, c.deadline - now);
+    if (next == nullptr || next->generation != snapshot_->generation) return false;
+  }
+  if (next != snapshot_) adopt(std::move(next));
+  ++attempt_;
+  ++c.times.replays;
+  chosen = choose(c);
+  if (!chosen) return false;
+  c.call.send(*half_, workers_, budget_us(c.deadline, monotonic_now()));
+  return true;
+}
+
+error session::error_of(const clocked& c, time_ns now) const {
+  const call_failure& f = c.call.failure();
+  const std::uint16_t worker = f.worker.value;
+  const std::uint16_t layer = c.names.layer.value;
+  switch (f.kind) {
+    case failure_kind::late:
+      return make_error(reason::worker_late, worker, layer, f.bytes_due, f.bytes_seen,
+                        (now - c.submitted) / k_microsecond);
+    case failure_kind::stale:
+      return make_error(reason::generation_stale, worker, c.call.snapshot().generation.value,
+                        f.held);
+    case failure_kind::corrupt: return make_error(reason::rows_corrupt, worker, layer);
+    case failure_kind::refused:
+      return make_error(reason::worker_refused, worker, layer, status_name(f.answered));
+    case failure_kind::lost:
+    case failure_kind::none: break;
+  }
+  return make_error(reason::worker_lost, worker, layer);
+}
+
+}  // namespace moetier::client

@@ -1,0 +1,88 @@
+#pragma once
+// The implementation of source_session: it owns one half of the data plane, one ticket per
+// micro-batch, the adopted snapshot and the step's state. It decides what tickets do not: which
+// snapshot is in use, when a call is late, and when a failed call is tried again.
+// Thread: owner.
+
+#include <optional>
+#include <vector>
+
+#include "transport/client/source/call_check.hpp"
+#include "transport/client/source/ticket.hpp"
+
+namespace moetier::client {
+
+class session final : public source_session {
+ public:
+  session(const source_session_options& options, transport::snapshot_ptr snapshot,
+          const transport::source_shape& shape, std::unique_ptr<transport::SourceHalf> half);
+  ~session() override;
+
+  const transport::member_address& address() const noexcept override { return half_->address(); }
+  const transport::source_shape& shape() const noexcept override { return shape_; }
+
+  expected<void> step_begin(bool replay) override;
+  expected<void> submit(const layer_call& call) override;
+  expected<void> collect(std::uint16_t micro_batch, const layer_result& result) override;
+  expected<void> step_end() override;
+  void cancel() override;
+
+  const transport::routing_snapshot& snapshot() const noexcept override { return *snapshot_; }
+  std::uint64_t step() const noexcept override { return step_; }
+  const call_times& last_times() const noexcept override { return times_; }
+
+ private:
+  struct call_names {
+    layer_id layer;
+    std::uint16_t micro_batch = 0;
+    std::uint16_t repeat_idx = 0;
+    std::uint16_t repeat_count = 1;
+  };
+  // Of a ticket, beside the ticket: when it must end and what it took so far.
+  struct clocked {
+    ticket call;
+    call_names names;
+    time_ns submitted = 0;
+    time_ns deadline = 0;
+    std::uint32_t first_chunk = 0;
+    call_times times;
+  };
+  // How often a layer ran in this step, per micro-batch; how often it is to run, for ever.
+  struct repeats {
+    std::uint16_t done[k_micro_batches_max] = {};
+    std::uint16_t count = 0;  // 0 = not known before its first call
+  };
+
+  void adopt(transport::snapshot_ptr next);
+  void adopt_newest_revision();
+  bool any_outstanding() const noexcept;
+  expected<void> check_repeat(const layer_call& call, repeats& of_layer) const;
+  expected<void> choose(clocked& c);
+  void progress();
+  bool drops_a_worker(const transport::routing_snapshot& next) const noexcept;
+  void await(time_ns deadline);
+  expected<void> finish(clocked& c, const layer_result& result);
+  bool can_replay(const clocked& c, const transport::routing_snapshot& next) const noexcept;
+  bool replay(clocked& c, expected<void>& chosen);
+  error error_of(const clocked& c, time_ns now) const;
+  unexpected_error poison(error why);
+
+  source_session_options options_;
+  transport::snapshot_ptr snapshot_;
+  transport::source_shape shape_;
+  call_bounds bounds_;
+  std::unique_ptr<transport::SourceHalf> half_;
+  worker_table workers_;
+  std::vector<clocked> tickets_;  // by micro-batch
+  std::vector<repeats> repeats_;  // by index of the layer in the model
+
+  bool in_step_ = false;
+  std::uint64_t step_ = 0;
+  std::uint8_t attempt_ = 0;      // raised by every replay of a call or of the step
+  std::uint32_t next_chunk_ = 0;  // chunks are numbered through the step
+  std::optional<error> poison_;
+  time_ns looked_ = 0;  // when newest() was last asked while waiting
+  call_times times_;
+};
+
+}  // namespace moetier::client

@@ -11,8 +11,9 @@ inline constexpr unsigned k_panel_columns = 16;         // outputs of one panel
 inline constexpr unsigned k_fc1_panel_units = 8;        // gate and up pairs in a panel of FC1
 inline constexpr unsigned k_tile_rows_max = 6;
 inline constexpr unsigned k_block_rows_max = 64;  // rows that share one pass over a slot's weights
-inline constexpr unsigned k_wave_blocks_full_max = 16;  // a wave holds at most this many full blocks
-inline constexpr std::size_t k_depth_block = 2048;      // of K, where several tiles share a panel
-inline constexpr std::size_t k_page_alignment = 64;     // pages and workspaces, and their parts
+inline constexpr unsigned k_wave_blocks_full_max =
+    16;                                              // a wave holds at most this many full blocks
+inline constexpr std::size_t k_depth_block = 2048;   // of K, where several tiles share a panel
+inline constexpr std::size_t k_page_alignment = 64;  // pages and workspaces, and their parts
 
 }  // namespace moetier::kernels

@@ -75,8 +75,8 @@ expected<void> check_shape(const expert_shape& shape) {
     return fail(reason::invalid_dtype, "expert weights", dtype_name(shape.stored),
                 "bf16, f16, f32");
   if (shape.activation != activation_kind::swiglu)
-    return fail(reason::activation_invalid,
-                fmt::format("CPU backends execute swiglu, not {}", activation_name(shape.activation)));
+    return fail(reason::activation_invalid, fmt::format("CPU backends execute swiglu, not {}",
+                                                        activation_name(shape.activation)));
   return {};
 }
 
@@ -105,10 +105,9 @@ expected<std::unique_ptr<Backend>> make_cpu_backend(std::string_view force,
     return unexpected_error(checked.error());
 
   const bool any = force.empty() || force == "auto";
-  const auto chosen =
-      std::find_if(k_candidates.begin(), k_candidates.end(), [&](const candidate& c) {
-        return any ? c.lacks(features).empty() : c.name == force;
-      });
+  const auto chosen = std::find_if(
+      k_candidates.begin(), k_candidates.end(),
+      [&](const candidate& c) { return any ? c.lacks(features).empty() : c.name == force; });
   if (chosen == k_candidates.end())
     return fail(reason::backend_unresolved,
                 fmt::format("{} is not known; allowed: {}", force, allowed_names()));

@@ -137,12 +137,12 @@ void panel_backend::compute(const wave& w, const scratch& s, return_mode mode) n
   const std::uint32_t fc2_parts = (page_.fc2().panels + fc2_step - 1) / fc2_step;
   share(fc2_parts, [&](std::uint32_t item, unsigned lane) {
     const panel_range range = range_of(page_.fc2(), fc2_step, item);
-    for (std::uint32_t b = 0; b < w.block_count; ++b)
-      run_fc2(w, w.blocks[b], s, mode, range, lane);
+    for (std::uint32_t b = 0; b < w.block_count; ++b) run_fc2(w, w.blocks[b], s, mode, range, lane);
   });
 }
 
-// All tiles of a block times the panels of a range; store(panel, tile, sums) gets each product once.
+// All tiles of a block times the panels of a range; store(panel, tile, sums) gets each product
+// once.
 template <class Store>
 void panel_backend::multiply(const panel_strip& strip, const wave_block& block,
                              std::span<const wave_tile> tiles, const float* rows,
@@ -233,7 +233,8 @@ void panel_backend::run_fc2(const wave& w, const wave_block& block, const scratc
                } else if (columns == k_panel_columns) {
                  kernels_.accumulate(y, row.weight, out);
                } else {
-                 for (std::size_t c = 0; c < columns; ++c) out[c] = std::fma(row.weight, y[c], out[c]);
+                 for (std::size_t c = 0; c < columns; ++c)
+                   out[c] = std::fma(row.weight, y[c], out[c]);
                }
              }
            });

@@ -2,7 +2,8 @@
 // Panel kernels: the leaf functions that one instruction set gives a panel_backend, as a table of
 // pointers. A wider set is one more table and one more unit. All sums are chains of fma over
 // ascending k, one per element, whatever the tile: bits depend on neither rows nor streams.
-// Functions know rows, panels and numbers; never slots, entries or threads. Thread: any (constants).
+// Functions know rows, panels and numbers; never slots, entries or threads. Thread: any
+// (constants).
 
 #include <cstddef>
 #include <string_view>
@@ -11,8 +12,8 @@
 
 namespace moetier::kernels {
 
-// One tile: `rows` rows times `streams` panels that lie stream_bytes apart, over `depth` steps of K.
-// sums[stream][row][16]: 8 lows, then 8 highs.
+// One tile: `rows` rows times `streams` panels that lie stream_bytes apart, over `depth` steps of
+// K. sums[stream][row][16]: 8 lows, then 8 highs.
 struct tile_args {
   const float* rows = nullptr;  // [depth][rows]
   const std::byte* panel = nullptr;
@@ -20,7 +21,8 @@ struct tile_args {
   std::size_t depth = 0;
   float* sums = nullptr;
   bool resume = false;  // continue the chains in `sums` instead of starting from +0
-  // Every 4 steps of K, per stream: the lines at prefetch, prefetch + gap, ...; then prefetch moves.
+  // Every 4 steps of K, per stream: the lines at prefetch, prefetch + gap, ...; then prefetch
+  // moves.
   const std::byte* prefetch = nullptr;
   std::size_t prefetch_gap_bytes = 0;
   std::size_t prefetch_step_bytes = 0;

@@ -3,8 +3,8 @@
 // Why assembly: left to itself the compiler hoists loads and conversions over the whole unrolled
 // body, runs out of the sixteen registers and spills, which costs 15 to 30 % of a 6 x 16 tile. The
 // statements below are volatile, so they stay in the order written: per step of K one pair of
-// weights, then one broadcast and two fma per row. That order needs 12 sums, 2 weights, a mask and a
-// broadcast: sixteen registers, no spill.
+// weights, then one broadcast and two fma per row. That order needs 12 sums, 2 weights, a mask and
+// a broadcast: sixteen registers, no spill.
 #include <immintrin.h>
 
 #include "kernels/cpu/panel_kernels.hpp"
@@ -13,8 +13,8 @@
 namespace moetier::kernels {
 namespace {
 
-#define MOETIER_INLINE [[gnu::always_inline]] static inline
-
+// Moves the low half of each word to its high half. Where a shift would take one of the two fma
+// ports, a byte shuffle has a port of its own: 0.87 -> 0.91 of the fma peak for six rows.
 alignas(32) constexpr unsigned char k_raise[32] = {
     0x80, 0x80, 0, 1, 0x80, 0x80, 4, 5, 0x80, 0x80, 8, 9, 0x80, 0x80, 12, 13,
     0x80, 0x80, 0, 1, 0x80, 0x80, 4, 5, 0x80, 0x80, 8, 9, 0x80, 0x80, 12, 13};
@@ -30,8 +30,7 @@ struct bf16_weights {
         "vandps %[mask], %[low], %[high]\n\t"
         "vpshufb %[raise], %[low], %[low]"
         : [low] "=&x"(low), [high] "=x"(high)
-        : [at] "m"(*reinterpret_cast<const __m256*>(at)), [mask] "x"(mask),
-          [raise] "m"(k_raise));
+        : [at] "m"(*reinterpret_cast<const __m256*>(at)), [mask] "x"(mask), [raise] "m"(k_raise));
   }
 };
 
@@ -39,17 +38,17 @@ struct f32_weights {
   static constexpr std::size_t k_step_bytes = 64;
 
   [[gnu::always_inline]] void load(const std::byte* at, __m256& low, __m256& high) const {
+    const auto* pair = reinterpret_cast<const __m256*>(at);
     asm volatile(
         "vmovaps %[low_at], %[low]\n\t"
         "vmovaps %[high_at], %[high]"
         : [low] "=&x"(low), [high] "=x"(high)
-        : [low_at] "m"(*reinterpret_cast<const __m256*>(at)),
-          [high_at] "m"(*reinterpret_cast<const __m256*>(at + 32)));
+        : [low_at] "m"(pair[0]), [high_at] "m"(pair[1]));
   }
 };
 
-MOETIER_INLINE void multiply(const float* x, __m256 w_low, __m256 w_high, __m256& low,
-                             __m256& high) {
+[[gnu::always_inline]] inline void multiply(const float* x, __m256 w_low, __m256 w_high,
+                                            __m256& low, __m256& high) {
   __m256 row;
   asm volatile(
       "vbroadcastss %[x], %[row]\n\t"
@@ -151,8 +150,8 @@ constexpr tile_table table_of() {
 }
 
 // Four steps of four rows: a 4 x 4 transpose, stored `count` apart.
-MOETIER_INLINE void interleave_four(const float* const* rows, std::size_t k, unsigned count,
-                                    float* out) {
+[[gnu::always_inline]] inline void interleave_four(const float* const* rows, std::size_t k,
+                                                   unsigned count, float* out) {
   __m128 a = _mm_loadu_ps(rows[0] + k);
   __m128 b = _mm_loadu_ps(rows[1] + k);
   __m128 c = _mm_loadu_ps(rows[2] + k);
@@ -193,8 +192,6 @@ void accumulate(const float* y, float weight, float* out) {
   _mm256_storeu_ps(out, _mm256_fmadd_ps(w, _mm256_loadu_ps(y), _mm256_loadu_ps(out)));
   _mm256_storeu_ps(out + 8, _mm256_fmadd_ps(w, _mm256_loadu_ps(y + 8), _mm256_loadu_ps(out + 8)));
 }
-
-#undef MOETIER_INLINE
 
 }  // namespace
 

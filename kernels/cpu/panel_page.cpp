@@ -62,8 +62,7 @@ void pack_f32(const half_panel& low, const half_panel& high, dtype stored, std::
 }  // namespace
 
 panel_page::panel_page(const expert_shape& shape) noexcept
-    : shape_(shape),
-      format_(shape.stored == dtype::bf16 ? panel_format::bf16 : panel_format::f32) {
+    : shape_(shape), format_(shape.stored == dtype::bf16 ? panel_format::bf16 : panel_format::f32) {
   MOETIER_ASSERT(shape.hidden_size > 0 && shape.intermediate_size > 0);
   fc1_.depth = shape.hidden_size;
   fc1_.panels = divided_up(shape.intermediate_size, k_fc1_panel_units);

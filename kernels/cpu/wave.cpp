@@ -33,8 +33,9 @@ void append_block(const expert_call& call, std::size_t first, std::size_t rows, 
         .in = input_of(call, entry), .out = output_of(call, entry), .weight = entry.weight};
   for (std::size_t left = rows; left > 0; ++block.tiles) {
     const std::size_t tile_rows = even_part(left, k_tile_rows_max);
-    w.tiles[w.tile_count++] = {.first_row = block.first_row + static_cast<std::uint32_t>(rows - left),
-                               .rows = static_cast<std::uint32_t>(tile_rows)};
+    w.tiles[w.tile_count++] = {
+        .first_row = block.first_row + static_cast<std::uint32_t>(rows - left),
+        .rows = static_cast<std::uint32_t>(tile_rows)};
     left -= tile_rows;
   }
 }

@@ -14,8 +14,8 @@
 
 namespace moetier::kernels {
 
-inline constexpr float k_exp_floor = -105.0F;   // below, the result rounds to +0
-inline constexpr float k_exp_ceiling = 89.0F;   // above, it is +inf
+inline constexpr float k_exp_floor = -105.0F;  // below, the result rounds to +0
+inline constexpr float k_exp_ceiling = 89.0F;  // above, it is +inf
 inline constexpr float k_exp_log2e = 0x1.715476p+0F;
 inline constexpr float k_exp_shift = 0x1.8p+23F;
 inline constexpr std::uint32_t k_exp_shift_bits = 0x4b400000u;

@@ -24,8 +24,8 @@ inline __m256 house_exp8(__m256 x) noexcept {
   p = _mm256_fmadd_ps(p, r, one);
   p = _mm256_fmadd_ps(p, r, one);
   const __m256i bias = _mm256_set1_epi32(127);
-  const __m256i whole =
-      _mm256_sub_epi32(_mm256_castps_si256(t), _mm256_set1_epi32(static_cast<int>(k_exp_shift_bits)));
+  const __m256i whole = _mm256_sub_epi32(_mm256_castps_si256(t),
+                                         _mm256_set1_epi32(static_cast<int>(k_exp_shift_bits)));
   const __m256i half = _mm256_srai_epi32(whole, 1);
   const __m256i rest = _mm256_sub_epi32(whole, half);
   const __m256i scale_a = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
@@ -35,11 +35,8 @@ inline __m256 house_exp8(__m256 x) noexcept {
 }
 
 inline __m256 house_silu8(__m256 g) noexcept {
-  const __m256 one = _mm256_set1_ps(1.0F);
-  const __m256 e = house_exp8(_mm256_or_ps(g, _mm256_set1_ps(-0.0F)));
-  const __m256 positive = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_GE_OQ);
-  const __m256 numerator = _mm256_blendv_ps(e, one, positive);
-  return _mm256_mul_ps(g, _mm256_div_ps(numerator, _mm256_add_ps(one, e)));
+  const __m256 e = house_exp8(_mm256_xor_ps(g, _mm256_set1_ps(-0.0F)));
+  return _mm256_div_ps(g, _mm256_add_ps(_mm256_set1_ps(1.0F), e));
 }
 
 inline __m256 house_swiglu8(__m256 gate, __m256 up) noexcept {

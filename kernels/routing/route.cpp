@@ -58,8 +58,7 @@ constexpr std::uint32_t k_ranked_max = 16;
 std::uint32_t choose(const row_kernels& kernels, const float* row, std::uint32_t padded,
                      std::uint32_t most, route_key* keys) noexcept {
   std::uint16_t ids[k_experts_max];
-  const std::uint32_t count =
-      kernels.collect(row, padded, kernels.cut(row, padded, most), ids);
+  const std::uint32_t count = kernels.collect(row, padded, kernels.cut(row, padded, most), ids);
   if (count > k_ranked_max) {
     for (std::uint32_t i = 0; i < count; ++i) keys[i] = key_of(row[ids[i]], ids[i]);
     std::partial_sort(keys, keys + std::min(count, most), keys + count, std::greater<>());

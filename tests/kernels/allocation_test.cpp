@@ -1,0 +1,92 @@
+// run() and route() allocate nothing, whatever the threads.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "kernels/routing/route.hpp"
+#include "tests/kernels/expert_case.hpp"
+
+namespace {
+std::atomic<std::size_t> allocations{0};
+}
+
+// The compiler pairs new with free where both are inlined here, which is the point.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
+void* operator new(std::size_t bytes) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* at = std::malloc(bytes == 0 ? 1 : bytes);
+  if (at == nullptr) throw std::bad_alloc();
+  return at;
+}
+void operator delete(void* at) noexcept { std::free(at); }
+void operator delete(void* at, std::size_t) noexcept { std::free(at); }
+
+namespace moetier::kernels {
+namespace {
+
+TEST(the_compute_path, allocates_nothing_in_run) {
+  const expert_shape shape{.hidden_size = 200, .intermediate_size = 120};
+  for (const std::string_view name : {"cpu_ref", "cpu_avx2"}) {
+    if (!runs_here(name)) continue;
+    for (const unsigned threads : {1u, 3u}) {
+      for (const return_mode mode : {return_mode::partial, return_mode::exact}) {
+        std::mt19937 random(41);
+        const auto backend = backend_of(name, shape, threads);
+        page_table pages(*backend);
+        pages.add(random_expert(shape, random));
+        pages.add(random_expert(shape, random));
+        const std::vector<float> x = random_rows(100 * 200, random);
+        std::vector<float> y(2 * x.size());
+        const row_region in = rows_in(x, 200);
+        const out_region out = rows_out(y, 200);
+        std::vector<expert_entry> entries;
+        for (std::uint32_t r = 0; r < 100; ++r) {
+          entries.push_back({.row = r, .position = 0, .slot = 1, .weight = 1.0F});
+          entries.push_back({.row = r, .position = 1, .slot = 0, .weight = 1.0F});
+        }
+        std::vector<expert_entry> scratch(entries.size());
+        std::vector<std::uint32_t> counts(2);
+        aligned_bytes workspace(backend->workspace_bytes(100, 2));
+        const std::size_t before = allocations.load();
+        group_entries(entries, scratch, counts);
+        const compute_status status = backend->run({.in = {&in, 1},
+                                                    .out = {&out, 1},
+                                                    .entries = entries,
+                                                    .pages = pages.table(),
+                                                    .k_in = 2,
+                                                    .mode = mode,
+                                                    .workspace = workspace.span()});
+        const std::size_t after = allocations.load();
+        EXPECT_EQ(status, compute_status::ok);
+        EXPECT_EQ(after - before, 0u) << name << " threads " << threads;
+      }
+    }
+  }
+}
+
+TEST(the_compute_path, allocates_nothing_in_route_and_check_given) {
+  std::mt19937 random(42);
+  const std::vector<float> logits = random_rows(8 * 300, random);
+  std::vector<std::int32_t> ids(8 * 20);
+  std::vector<float> weights(8 * 20);
+  const std::size_t before = allocations.load();
+  const bool routed = route({routing_method::renormalize, 300, 20}, logits.data(), dtype::f32,
+                            300 * sizeof(float), 8, ids, weights)
+                          .has_value();
+  const bool given = check_given(300, 20, 8, ids, weights).has_value();
+  const std::size_t after = allocations.load();
+  EXPECT_TRUE(routed && given);
+  EXPECT_EQ(after - before, 0u);
+}
+
+TEST(the_compute_path, is_watched_by_a_counter_that_counts) {
+  const std::size_t before = allocations.load();
+  const auto made = std::make_unique<int>(3);
+  EXPECT_GT(allocations.load(), before);
+}
+
+}  // namespace
+}  // namespace moetier::kernels

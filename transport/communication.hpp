@@ -129,6 +129,11 @@ struct worker_identity {
   incarnation_id incarnation;
 };
 
+// For a worker half that is made before the coordinator has numbered its worker: it takes rows for
+// any number and answers under the one they name. Whose rows they are, the source's incarnation and
+// session say.
+inline constexpr worker_id k_worker_unnumbered{0xffff};
+
 using member_address =
     std::vector<std::byte>;  // opaque, made by the peer's half; travels in control messages only
 
@@ -141,7 +146,7 @@ struct returned {
   status worker_status = status::ok;     // what the worker answered; unless ok there are no rows
   std::uint64_t detail = 0;              // stale: newest generation the worker holds
   std::uint32_t rows = 0;
-  std::span<const std::byte> payload;  // rows * return_stride, valid until release(ticket)
+  std::span<const std::byte> payload{};  // rows * return_stride, valid until release(ticket)
 };
 
 // What a half has seen since it was made.
@@ -153,6 +158,7 @@ struct carrier_counters {
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
   std::uint64_t peers_lost = 0;
+  std::uint64_t requests_left = 0;  // of detached peers, not ended by the library: memory they hold
 };
 
 // Thread: owner (one thread; calls may move between threads when serialised by the caller).

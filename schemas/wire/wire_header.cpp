@@ -81,16 +81,14 @@ bool is_kind(std::uint8_t kind) noexcept {
 
 }  // namespace
 
-wire_image encode_header(const wire_header& header,
-                         std::span<const std::byte> extension) noexcept {
+wire_image encode_header(const wire_header& header, std::span<const std::byte> extension) noexcept {
   MOETIER_ASSERT(extension.size() <= k_wire_extension_bytes_max);
   MOETIER_ASSERT(header.extension_bytes == extension.size());
   wire_image image{};
   put(image, k_magic_at, k_wire_magic);
   put(image, k_major_at, k_wire_major);
   put(image, k_minor_at, k_wire_minor);
-  put(image, k_header_bytes_at,
-      static_cast<std::uint16_t>(k_wire_header_bytes + extension.size()));
+  put(image, k_header_bytes_at, static_cast<std::uint16_t>(k_wire_header_bytes + extension.size()));
   put(image, k_kind_at, header.kind);
   for_each_field(header, [&](std::size_t offset, auto value) { put(image, offset, value); });
   put(image, k_check_at, check_of(image, extension));

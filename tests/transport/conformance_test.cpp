@@ -21,10 +21,9 @@ struct carrier_case {
 class conformance : public testing::TestWithParam<carrier_case> {
  protected:
   std::unique_ptr<Communication> open() {
-    auto carrier =
-        open_carrier(GetParam().name, {.listen = "127.0.0.1",
-                                       .checksum_payload = GetParam().checksum,
-                                       .allow_tcp = true});
+    auto carrier = open_carrier(
+        GetParam().name,
+        {.listen = "127.0.0.1", .checksum_payload = GetParam().checksum, .allow_tcp = true});
     EXPECT_TRUE(carrier) << carrier.error().text;
     return std::move(*carrier);
   }
@@ -62,7 +61,8 @@ TEST_P(conformance, declares_the_bits_that_these_tests_prove) {
   EXPECT_FALSE(tier.carrier().name().empty());
 }
 
-// ---- rows and shapes (H, Z, O, F: the bytes that arrive are the bytes that were sent, in order) ----
+// ---- rows and shapes (H, Z, O, F: the bytes that arrive are the bytes that were sent, in order)
+// ----
 
 TEST_P(conformance, carries_every_shape_whole_and_in_order) {
   std::uint16_t id = 0;

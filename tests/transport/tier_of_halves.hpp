@@ -29,7 +29,8 @@ inline bool happens(const std::function<bool()>& is_true) {
 
 // Byte i of a payload with this seed.
 inline std::byte pattern(std::uint32_t seed, std::size_t i) {
-  return static_cast<std::byte>((seed * 2654435761u + static_cast<std::uint32_t>(i) * 40503u) >> 13);
+  return static_cast<std::byte>((seed * 2654435761u + static_cast<std::uint32_t>(i) * 40503u) >>
+                                13);
 }
 
 inline void fill(std::span<std::byte> bytes, std::uint32_t seed) {
@@ -119,8 +120,8 @@ class tier_of_halves final {
                                .incarnation = incarnation_id{incarnation + id}},
                   .shape = shape,
                   .half = {}};
-    auto half = carrier_->make_source(
-        {.identity = s.identity, .shape = shape, .workers_max = workers_max});
+    auto half =
+        carrier_->make_source({.identity = s.identity, .shape = shape, .workers_max = workers_max});
     EXPECT_TRUE(half) << half.error().text;
     s.half = std::move(*half);
     return s;
@@ -128,9 +129,9 @@ class tier_of_halves final {
 
   test_worker make_worker(std::uint16_t id, std::uint64_t incarnation = 0x2222'0000'0000'0001,
                           std::uint32_t sources_max = 8) {
-    test_worker w{.identity = {.worker = worker_id{id},
-                               .incarnation = incarnation_id{incarnation + id}},
-                  .half = {}};
+    test_worker w{
+        .identity = {.worker = worker_id{id}, .incarnation = incarnation_id{incarnation + id}},
+        .half = {}};
     auto half = carrier_->make_worker({.identity = w.identity, .sources_max = sources_max});
     EXPECT_TRUE(half) << half.error().text;
     w.half = std::move(*half);

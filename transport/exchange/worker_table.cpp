@@ -1,0 +1,265 @@
+#include "transport/exchange/worker_table.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "schemas/base/assert.hpp"
+#include "schemas/base/checksum.hpp"
+#include "transport/exchange/frame.hpp"
+#include "transport/exchange/shape.hpp"
+
+namespace moetier::transport {
+namespace {
+
+// A ticket: use counter in the high bits (never 0), place of pair and bank in the low ones.
+constexpr std::uint32_t k_place_bits = 16;
+static_assert(k_pairs_max * k_banks_max <= 1u << k_place_bits);
+
+constexpr std::uint32_t place_in(arrival_ticket ticket) noexcept {
+  return static_cast<std::uint32_t>(ticket & ((1u << k_place_bits) - 1));
+}
+constexpr std::uint32_t bank_in(arrival_ticket ticket) noexcept {
+  return place_in(ticket) % k_banks_max;
+}
+
+// What a worker answers to a known source whose frame is whole but wrong.
+constexpr status refusal_of(size_fault fault) noexcept {
+  return fault == size_fault::payload_bytes ? status::corrupt : status::invalid;
+}
+
+}  // namespace
+
+worker_table::worker_table(const worker_identity& self, std::uint32_t sources_max, bool checksum)
+    : self_(self), checksum_(checksum), pairs_(sources_max) {
+  MOETIER_ASSERT(sources_max <= k_pairs_max);
+  ready_.reserve(std::size_t{sources_max} * k_banks_max);
+}
+
+bool worker_table::is_attached(const source_identity& source,
+                               const source_shape& shape) const noexcept {
+  const source_pair* pair = find(source.source);
+  return pair != nullptr && !pair->lost && pair->source.session == source.session &&
+         pair->source.incarnation == source.incarnation && pair->shape == shape;
+}
+
+bool worker_table::has_room(source_id source) const noexcept {
+  return find(source) != nullptr ||
+         std::any_of(pairs_.begin(), pairs_.end(), [](const auto& p) { return !p.attached; });
+}
+
+void worker_table::attach(const source_identity& source, const source_shape& shape, link_peer peer,
+                          std::shared_ptr<bank_memory> memory) {
+  MOETIER_ASSERT(find(source.source) == nullptr);
+  MOETIER_ASSERT(shape.banks >= k_banks_min && shape.banks <= k_banks_max);
+  const auto place =
+      std::find_if(pairs_.begin(), pairs_.end(), [](const auto& p) { return !p.attached; });
+  MOETIER_ASSERT(place != pairs_.end());
+  *place = source_pair{.source = source,
+                       .shape = shape,
+                       .attached = true,
+                       .lost = false,
+                       .peer = peer,
+                       .called_as = self_.worker.value,
+                       .memory = std::move(memory),
+                       .banks = {}};
+}
+
+link_peer worker_table::detach(source_id source) {
+  source_pair* pair = find(source);
+  if (pair == nullptr) return 0;
+  ready_.remove_if([&](arrival_ticket ticket) { return &pair_of(ticket) == pair; });
+  const link_peer peer = pair->peer;
+  *pair = source_pair{};
+  return peer;
+}
+
+void worker_table::lose(link_peer peer) {
+  for (source_pair& pair : pairs_)
+    if (pair.attached && pair.peer == peer) lose(pair);
+}
+
+// Rows that came stay until the detach; giving them back will say peer_lost.
+void worker_table::lose(source_pair& pair) {
+  if (!std::exchange(pair.lost, true)) ++peers_lost_;
+}
+
+std::vector<worker_table::outgoing> worker_table::farewell() {
+  std::vector<outgoing> all;
+  for (source_pair& pair : pairs_) {
+    // Without a number, and never called by one, this half cannot say who is going.
+    if (!pair.attached || pair.lost || pair.called_as == k_worker_unnumbered.value) continue;
+    wire_header h;
+    h.kind = wire_kind::abort;
+    h.source = pair.source.source.value;
+    h.worker = pair.called_as;
+    h.session = pair.source.session.value;
+    h.sender_incarnation = low_half(self_.incarnation);
+    write_head(h, *pair.memory, pair.shape.banks);
+    all.push_back({.peer = pair.peer, .bank = pair.shape.banks, .payload_bytes = 0});
+  }
+  return all;
+}
+
+landing worker_table::admit(std::span<const std::byte> head, std::size_t payload_bytes) {
+  wire_header h;
+  if (decode_header(head, h) != wire_fault::none) return drop();
+  source_pair* pair = find(source_id{h.source});
+  if (pair == nullptr || h.sender_incarnation != low_half(pair->source.incarnation)) return drop();
+  if (h.session != pair->source.session.value || !is_for_us(h.worker)) return drop();
+  if (h.kind == wire_kind::abort) return lose(*pair), landing{};
+  if (h.kind != wire_kind::dispatch) return drop();
+  pair->called_as = h.worker;
+  const std::uint32_t bank = h.stamp % pair->shape.banks;
+  held_rows& x = pair->banks[bank];
+  const bool is_new = h.stamp != 0 && (x.stamp == 0 || is_newer(h.stamp, x.stamp));
+  if (x.state != arrival_state::free || !is_new) return drop();
+
+  x.state = arrival_state::landing;
+  x.refusal = status::ok;
+  x.ticket = next_ticket(*pair, bank);
+  x.stamp = h.stamp;
+  x.payload_check = h.payload_check;
+  x.worker = h.worker;
+  x.rows = h.rows;
+  x.budget_us = h.budget_us;
+  x.key = key_of(h);
+  const size_fault fault =
+      check_sizes(h, pair->shape.rows_max, row_bytes_of(pair->shape), payload_bytes);
+  if (fault != size_fault::none) {
+    x.refusal = refusal_of(fault);
+    arrive(x);
+    return {};
+  }
+  return {.admitted = true,
+          .place = x.ticket,
+          .region = pair->memory->in(bank).first(payload_bytes),
+          .memory = &pair->memory};
+}
+
+void worker_table::landed(link_place place, bool complete) {
+  held_rows* x = find(place);
+  if (x == nullptr || x->state != arrival_state::landing) return;
+  const source_pair& pair = pair_of(place);
+  const auto payload =
+      pair.memory->in(bank_in(place)).first(std::size_t{x->rows} * row_bytes_of(pair.shape));
+  const bool sound = complete && (x->payload_check == 0 || x->payload_check == crc32c(payload));
+  if (!sound) x->refusal = status::corrupt;
+  arrive(*x);
+}
+
+void worker_table::arrive(held_rows& x) {
+  x.state = arrival_state::arrived;
+  if (!x.returning) ready_.push(x.ticket);
+}
+
+worker_table::taken worker_table::take(arrival& out, status& why) {
+  arrival_ticket ticket = 0;
+  if (!ready_.pop(ticket)) return taken::nothing;
+  held_rows* x = find(ticket);
+  MOETIER_ASSERT(x != nullptr && x->state == arrival_state::arrived);
+  x->state = arrival_state::held;
+  const source_pair& pair = pair_of(ticket);
+  out = arrival{.ticket = ticket,
+                .source = pair.source.source,
+                .key = x->key,
+                .rows = x->rows,
+                .budget_us = x->budget_us,
+                .hidden = {},
+                .records = {},
+                .shape = &pair.shape};
+  if (x->refusal != status::ok) {
+    why = x->refusal;
+    return taken::refusal;
+  }
+  const std::size_t hidden_bytes = std::size_t{x->rows} * pair.shape.hidden_stride;
+  const auto region = pair.memory->in(bank_in(ticket));
+  out.hidden = region.first(hidden_bytes);
+  out.records =
+      region.subspan(hidden_bytes, std::size_t{x->rows} * record_stride(pair.shape.top_k));
+  return taken::rows;
+}
+
+std::span<std::byte> worker_table::return_region(arrival_ticket ticket) noexcept {
+  const held_rows* x = find(ticket);
+  if (x == nullptr || x->state != arrival_state::held) return {};
+  const source_pair& pair = pair_of(ticket);
+  return pair.memory->out(bank_in(ticket)).first(return_bytes_max(pair.shape));
+}
+
+comm_status worker_table::give_back(arrival_ticket ticket, std::uint32_t rows, status result,
+                                    std::uint64_t detail, outgoing& out) {
+  MOETIER_ASSERT(rows == 0 || result == status::ok);
+  held_rows* x = find(ticket);
+  if (x == nullptr) return comm_status::unknown_member;
+  if (x->state != arrival_state::held) return comm_status::sequence;
+  source_pair& pair = pair_of(ticket);
+  if (rows > pair.shape.return_rows_max) return comm_status::capacity;
+  x->state = arrival_state::free;
+  if (pair.lost) return comm_status::peer_lost;
+
+  out = {.peer = pair.peer,
+         .bank = bank_in(ticket),
+         .payload_bytes = std::size_t{rows} * pair.shape.return_stride};
+  wire_header h = header_of(x->key);
+  h.kind = wire_kind::give_back;
+  h.flags = static_cast<std::uint8_t>(result);
+  if (result != status::ok) h.generation = detail;
+  h.source = pair.source.source.value;
+  h.worker = x->worker;
+  h.sender_incarnation = low_half(self_.incarnation);
+  h.stamp = x->stamp;
+  h.rows = rows;
+  h.row_bytes = pair.shape.return_stride;
+  h.payload_bytes = out.payload_bytes;
+  if (checksum_) h.payload_check = crc32c(pair.memory->out(out.bank).first(out.payload_bytes));
+  write_head(h, *pair.memory, out.bank);
+  x->returning = true;
+  x->returned_ticket = ticket;
+  return comm_status::ok;
+}
+
+void worker_table::sent(link_place place) {
+  if (place_in(place) / k_banks_max >= pairs_.size()) return;
+  held_rows& x = pair_of(place).banks[bank_in(place)];
+  if (!x.returning || x.returned_ticket != place) return;
+  x.returning = false;
+  if (x.state == arrival_state::arrived) ready_.push(x.ticket);
+}
+
+bool worker_table::is_for_us(std::uint16_t worker) const noexcept {
+  return self_.worker == k_worker_unnumbered || self_.worker.value == worker;
+}
+
+landing worker_table::drop() noexcept {
+  ++frames_dropped_;
+  return {};
+}
+
+worker_table::source_pair* worker_table::find(source_id source) noexcept {
+  return const_cast<source_pair*>(std::as_const(*this).find(source));
+}
+
+const worker_table::source_pair* worker_table::find(source_id source) const noexcept {
+  const auto pair = std::find_if(pairs_.begin(), pairs_.end(), [&](const auto& p) {
+    return p.attached && p.source.source == source;
+  });
+  return pair == pairs_.end() ? nullptr : &*pair;
+}
+
+worker_table::source_pair& worker_table::pair_of(arrival_ticket ticket) noexcept {
+  return pairs_[place_in(ticket) / k_banks_max];
+}
+
+// The bank of a ticket that was given out and has not been taken by a newer dispatch.
+worker_table::held_rows* worker_table::find(arrival_ticket ticket) noexcept {
+  if (ticket == 0 || place_in(ticket) / k_banks_max >= pairs_.size()) return nullptr;
+  held_rows& x = pair_of(ticket).banks[bank_in(ticket)];
+  return x.ticket == ticket ? &x : nullptr;
+}
+
+arrival_ticket worker_table::next_ticket(const source_pair& pair, std::uint32_t bank) noexcept {
+  const auto index = static_cast<std::uint64_t>(&pair - pairs_.data());
+  return (++uses_ << k_place_bits) | (index * k_banks_max + bank);
+}
+
+}  // namespace moetier::transport

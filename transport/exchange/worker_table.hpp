@@ -1,0 +1,116 @@
+#pragma once
+// The exchanges of one worker half: for each attached source its banks. Pure protocol: it judges
+// dispatches, reports arrivals in the order they became complete, and writes the headers of
+// returns; it knows no library, clock or thread. Owned by the worker half.
+//
+//   state    event                next     what happens
+//   FREE     a sound header       LANDING  the payload may land in the bank
+//   LANDING  payload complete     ARRIVED  reported by the next take()
+//   LANDING  payload damaged      ARRIVED  take() asks for a refusal instead
+//   FREE     header of bad sizes  ARRIVED  the same
+//   ARRIVED  take                 HELD     the rows are the engine's
+//   HELD     give_back            FREE     return header written
+//   any      source detached      FREE     its tickets are unknown from now on
+//
+// A bank is stamp mod banks and takes only newer stamps, so a doubled or replayed dispatch finds no
+// place. An arrival whose bank is still sending its last return waits for sent(). Thread: owner.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "transport/communication.hpp"
+#include "transport/exchange/bounded_ring.hpp"
+#include "transport/exchange/limits.hpp"
+#include "transport/exchange/link.hpp"
+
+namespace moetier::transport {
+
+enum class arrival_state : std::uint8_t { free, landing, arrived, held };
+
+class worker_table final {
+ public:
+  struct outgoing {
+    link_peer peer = 0;
+    std::uint32_t bank = 0;
+    std::size_t payload_bytes = 0;
+  };
+
+  // Requires: sources_max <= k_pairs_max.
+  worker_table(const worker_identity& self, std::uint32_t sources_max, bool checksum);
+
+  std::size_t capacity() const noexcept { return pairs_.size(); }
+
+  // Members. attach() requires has_room(), check_shape(shape) and that the source is detached.
+  bool is_attached(const source_identity& source, const source_shape& shape) const noexcept;
+  bool has_room(source_id source) const noexcept;
+  void attach(const source_identity& source, const source_shape& shape, link_peer peer,
+              std::shared_ptr<bank_memory> memory);
+  link_peer detach(source_id source);  // 0: was not attached
+  void lose(link_peer peer);           // no effect unless it is attached and alive
+
+  // Writes a last header for each source that is attached and alive: this half is going away.
+  std::vector<outgoing> farewell();
+
+  // Exchanges, in the order of their life.
+  landing admit(std::span<const std::byte> head, std::size_t payload_bytes);
+  void landed(link_place place, bool complete);
+  enum class taken : std::uint8_t { nothing, rows, refusal };
+  // The oldest complete arrival becomes HELD. refusal: give it back with `why` and no rows.
+  taken take(arrival& out, status& why);
+  std::span<std::byte> return_region(arrival_ticket ticket) noexcept;
+  comm_status give_back(arrival_ticket ticket, std::uint32_t rows, status result,
+                        std::uint64_t detail, outgoing& out);
+  void sent(link_place place);
+
+  bool has_ready() const noexcept { return !ready_.empty(); }
+  std::uint64_t frames_dropped() const noexcept { return frames_dropped_; }
+  std::uint64_t peers_lost() const noexcept { return peers_lost_; }
+
+ private:
+  struct held_rows {
+    arrival_state state = arrival_state::free;
+    bool returning = false;  // the link still reads the out region
+    status refusal = status::ok;
+    arrival_ticket ticket = 0;
+    arrival_ticket returned_ticket = 0;  // whose return the out region holds
+    std::uint32_t stamp = 0;             // newest seen in this bank; 0 = none yet
+    std::uint32_t payload_check = 0;
+    std::uint16_t worker = 0;  // as the dispatch names us
+    std::uint32_t rows = 0;
+    std::uint32_t budget_us = 0;
+    exchange_key key{};
+  };
+  struct source_pair {
+    source_identity source;
+    source_shape shape;
+    bool attached = false;
+    bool lost = false;
+    link_peer peer = 0;
+    std::uint16_t called_as = 0;  // our number in the source's words
+    std::shared_ptr<bank_memory> memory;
+    std::array<held_rows, k_banks_max> banks;
+  };
+
+  source_pair* find(source_id source) noexcept;
+  const source_pair* find(source_id source) const noexcept;
+  held_rows* find(arrival_ticket ticket) noexcept;
+  source_pair& pair_of(arrival_ticket ticket) noexcept;
+  arrival_ticket next_ticket(const source_pair& pair, std::uint32_t bank) noexcept;
+  bool is_for_us(std::uint16_t worker) const noexcept;
+  landing drop() noexcept;
+  void lose(source_pair& pair);
+  void arrive(held_rows& x);
+
+  worker_identity self_;
+  bool checksum_;
+  std::uint64_t uses_ = 0;
+  std::uint64_t frames_dropped_ = 0;
+  std::uint64_t peers_lost_ = 0;
+  std::vector<source_pair> pairs_;
+  bounded_ring<arrival_ticket> ready_;
+};
+
+}  // namespace moetier::transport

@@ -370,7 +370,15 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
       c.call.collect_into(result);
       continue;
     }
-    error why = chosen ? error_of(c, monotonic_now()) : std::move(chosen.error());
+    const time_ns ended = monotonic_now();
+    error why = chosen ? error_of(c, ended) : std::move(chosen.error());
+    const call_failure& failure = c.call.failure();
+    end_ = {.code = why.code,
+            .attempt = attempt_,
+            .worker = failure.worker,
+            .bytes_due = failure.bytes_due,
+            .bytes_seen = failure.bytes_seen,
+            .age = ended - c.submitted};
     c.call.abandon(*half_);
     c.call.end();
     return poison(std::move(why));
@@ -384,6 +392,7 @@ expected<void> session::finish(clocked& c, const layer_result& result) {
   }
   c.times.total = monotonic_now() - c.submitted;
   times_ = c.times;
+  end_ = {.attempt = attempt_, .age = c.times.total};
   c.call.end();
   return {};
 }

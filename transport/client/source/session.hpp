@@ -30,6 +30,7 @@ class session final : public source_session {
   const transport::routing_snapshot& snapshot() const noexcept override { return *snapshot_; }
   std::uint64_t step() const noexcept override { return step_; }
   const call_times& last_times() const noexcept override { return times_; }
+  const call_end& last_end() const noexcept override { return end_; }
 
  private:
   struct call_names {
@@ -83,6 +84,7 @@ class session final : public source_session {
   std::optional<error> poison_;
   time_ns looked_ = 0;  // when newest() was last asked while waiting
   call_times times_;
+  call_end end_;
 };
 
 }  // namespace moetier::client

@@ -81,6 +81,15 @@ struct call_times {  // of the last collected call, nanoseconds; for benches and
   std::uint32_t replays = 0;
 };
 
+struct call_end {  // of the last call that ended in collect(), for status words
+  status code = status::ok;
+  std::uint8_t attempt = 0;
+  worker_id worker{};  // that was late, lost, stale, ... if code is not ok
+  std::uint64_t bytes_due = 0;
+  std::uint64_t bytes_seen = 0;
+  duration_ns age = 0;
+};
+
 class source_session {
  public:
   virtual ~source_session() = default;
@@ -104,6 +113,7 @@ class source_session {
   virtual const transport::routing_snapshot& snapshot() const noexcept = 0;
   virtual std::uint64_t step() const noexcept = 0;
   virtual const call_times& last_times() const noexcept = 0;
+  virtual const call_end& last_end() const noexcept = 0;
 };
 
 }  // namespace moetier::client

@@ -151,9 +151,10 @@ struct returned {
 
 // What a half has seen since it was made.
 struct carrier_counters {
-  std::uint64_t frames_dropped = 0;  // failed the header's check; unknown member, incarnation, stamp
-  std::uint64_t late_returns = 0;    // dropped by a source half
-  std::uint64_t bytes_sent = 0;      // headers and payloads
+  std::uint64_t frames_dropped =
+      0;                           // failed the header's check; unknown member, incarnation, stamp
+  std::uint64_t late_returns = 0;  // dropped by a source half
+  std::uint64_t bytes_sent = 0;    // headers and payloads
   std::uint64_t bytes_received = 0;
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
@@ -209,7 +210,7 @@ struct arrival {
   source_id source;
   exchange_key key;
   std::uint32_t rows = 0;
-  std::uint32_t budget_us = 0;          // left at the source when it was sent
+  std::uint32_t budget_us = 0;  // left at the source when it was sent
   // rows * hidden_stride; both are valid until give_back or detach_source.
   std::span<const std::byte> hidden;
   std::span<const std::byte> records;   // rows * record_stride(top_k)
@@ -224,8 +225,8 @@ class WorkerHalf {
   virtual ~WorkerHalf() = default;
   virtual const member_address& address() const noexcept = 0;  // for snapshots
 
-  // Allocates the pair's banks. Idempotent for the same identity and shape; another incarnation of a
-  // source replaces it.
+  // Allocates the pair's banks. Idempotent for the same identity and shape; another incarnation of
+  // a source replaces it.
   virtual expected<void> attach_source(const source_identity& source, const source_shape& shape,
                                        const member_address& address) = 0;
   // Its arrivals, held ones too, are gone: their rows must no longer be read.

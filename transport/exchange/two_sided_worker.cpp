@@ -46,15 +46,11 @@ void two_sided_worker::detach_source(source_id source) {
 
 std::size_t two_sided_worker::poll(std::span<arrival> out) {
   link_->progress(*this);
+  arrival_ticket refused = 0;
+  status why = status::ok;
+  while (table_.take_refused(refused, why)) give_back(refused, 0, why, 0);
   std::size_t written = 0;
-  while (written < out.size()) {
-    status why = status::ok;
-    switch (table_.take(out[written], why)) {
-      case worker_table::taken::nothing: return written;
-      case worker_table::taken::rows: ++written; break;
-      case worker_table::taken::refusal: give_back(out[written].ticket, 0, why, 0); break;
-    }
-  }
+  while (written < out.size() && table_.take(out[written])) ++written;
   return written;
 }
 

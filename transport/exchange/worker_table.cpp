@@ -33,6 +33,7 @@ worker_table::worker_table(const worker_identity& self, std::uint32_t sources_ma
     : self_(self), checksum_(checksum), pairs_(sources_max) {
   MOETIER_ASSERT(sources_max <= k_pairs_max);
   ready_.reserve(std::size_t{sources_max} * k_banks_max);
+  refused_.reserve(std::size_t{sources_max} * k_banks_max);
 }
 
 bool worker_table::is_attached(const source_identity& source,
@@ -67,7 +68,9 @@ void worker_table::attach(const source_identity& source, const source_shape& sha
 link_peer worker_table::detach(source_id source) {
   source_pair* pair = find(source);
   if (pair == nullptr) return 0;
-  ready_.remove_if([&](arrival_ticket ticket) { return &pair_of(ticket) == pair; });
+  const auto is_its = [&](arrival_ticket ticket) { return &pair_of(ticket) == pair; };
+  ready_.remove_if(is_its);
+  refused_.remove_if(is_its);
   const link_peer peer = pair->peer;
   *pair = source_pair{};
   return peer;
@@ -149,34 +152,41 @@ void worker_table::landed(link_place place, bool complete) {
 
 void worker_table::arrive(held_rows& x) {
   x.state = arrival_state::arrived;
-  if (!x.returning) ready_.push(x.ticket);
+  if (!x.returning) report(x);
 }
 
-worker_table::taken worker_table::take(arrival& out, status& why) {
+void worker_table::report(const held_rows& x) {
+  (x.refusal == status::ok ? ready_ : refused_).push(x.ticket);
+}
+
+bool worker_table::take_refused(arrival_ticket& ticket, status& why) {
+  if (!refused_.pop(ticket)) return false;
+  held_rows* x = find(ticket);
+  MOETIER_ASSERT(x != nullptr && x->state == arrival_state::arrived);
+  x->state = arrival_state::held;
+  why = x->refusal;
+  return true;
+}
+
+bool worker_table::take(arrival& out) {
   arrival_ticket ticket = 0;
-  if (!ready_.pop(ticket)) return taken::nothing;
+  if (!ready_.pop(ticket)) return false;
   held_rows* x = find(ticket);
   MOETIER_ASSERT(x != nullptr && x->state == arrival_state::arrived);
   x->state = arrival_state::held;
   const source_pair& pair = pair_of(ticket);
-  out = arrival{.ticket = ticket,
-                .source = pair.source.source,
-                .key = x->key,
-                .rows = x->rows,
-                .budget_us = x->budget_us,
-                .hidden = {},
-                .records = {},
-                .shape = &pair.shape};
-  if (x->refusal != status::ok) {
-    why = x->refusal;
-    return taken::refusal;
-  }
   const std::size_t hidden_bytes = std::size_t{x->rows} * pair.shape.hidden_stride;
   const auto region = pair.memory->in(bank_in(ticket));
-  out.hidden = region.first(hidden_bytes);
-  out.records =
-      region.subspan(hidden_bytes, std::size_t{x->rows} * record_stride(pair.shape.top_k));
-  return taken::rows;
+  out = {.ticket = ticket,
+         .source = pair.source.source,
+         .key = x->key,
+         .rows = x->rows,
+         .budget_us = x->budget_us,
+         .hidden = region.first(hidden_bytes),
+         .records =
+             region.subspan(hidden_bytes, std::size_t{x->rows} * record_stride(pair.shape.top_k)),
+         .shape = &pair.shape};
+  return true;
 }
 
 std::span<std::byte> worker_table::return_region(arrival_ticket ticket) noexcept {
@@ -223,7 +233,7 @@ void worker_table::sent(link_place place) {
   held_rows& x = pair_of(place).banks[bank_in(place)];
   if (!x.returning || x.returned_ticket != place) return;
   x.returning = false;
-  if (x.state == arrival_state::arrived) ready_.push(x.ticket);
+  if (x.state == arrival_state::arrived) report(x);
 }
 
 bool worker_table::is_for_us(std::uint16_t worker) const noexcept {

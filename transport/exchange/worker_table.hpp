@@ -6,7 +6,7 @@
 //   state    event                next     what happens
 //   FREE     a sound header       LANDING  the payload may land in the bank
 //   LANDING  payload complete     ARRIVED  reported by the next take()
-//   LANDING  payload damaged      ARRIVED  take() asks for a refusal instead
+//   LANDING  payload damaged      ARRIVED  reported by take_refused() instead
 //   FREE     header of bad sizes  ARRIVED  the same
 //   ARRIVED  take                 HELD     the rows are the engine's
 //   HELD     give_back            FREE     return header written
@@ -57,15 +57,16 @@ class worker_table final {
   // Exchanges, in the order of their life.
   landing admit(std::span<const std::byte> head, std::size_t payload_bytes);
   void landed(link_place place, bool complete);
-  enum class taken : std::uint8_t { nothing, rows, refusal };
-  // The oldest complete arrival becomes HELD. refusal: give it back with `why` and no rows.
-  taken take(arrival& out, status& why);
+  // The oldest complete arrival becomes HELD.
+  bool take(arrival& out);
+  // So does the oldest one that must be given back with `why` and no rows.
+  bool take_refused(arrival_ticket& ticket, status& why);
   std::span<std::byte> return_region(arrival_ticket ticket) noexcept;
   comm_status give_back(arrival_ticket ticket, std::uint32_t rows, status result,
                         std::uint64_t detail, outgoing& out);
   void sent(link_place place);
 
-  bool has_ready() const noexcept { return !ready_.empty(); }
+  bool has_ready() const noexcept { return !ready_.empty() || !refused_.empty(); }
   std::uint64_t frames_dropped() const noexcept { return frames_dropped_; }
   std::uint64_t peers_lost() const noexcept { return peers_lost_; }
 
@@ -103,6 +104,7 @@ class worker_table final {
   landing drop() noexcept;
   void lose(source_pair& pair);
   void arrive(held_rows& x);
+  void report(const held_rows& x);
 
   worker_identity self_;
   bool checksum_;
@@ -111,6 +113,7 @@ class worker_table final {
   std::uint64_t peers_lost_ = 0;
   std::vector<source_pair> pairs_;
   bounded_ring<arrival_ticket> ready_;
+  bounded_ring<arrival_ticket> refused_;
 };
 
 }  // namespace moetier::transport

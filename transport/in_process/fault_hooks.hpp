@@ -21,7 +21,7 @@ struct frame_fault {
   enum class act : std::uint8_t {
     none,
     drop,
-    duplicate,     // arrives twice
+    duplicate,     // arrives twice, the second time after `amount` later frames
     delay,         // held until `amount` later frames have reached the same member, or flush()
     truncate,      // the last `amount` bytes of the payload are missing
     flip_header,   // bit `amount` of the header is wrong

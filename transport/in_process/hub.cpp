@@ -58,18 +58,15 @@ void in_process_hub::carry_with_faults(in_process_endpoint& to, in_process_frame
   switch (fault.what) {
     case frame_fault::act::none: break;
     case frame_fault::act::drop: return;
-    case frame_fault::act::duplicate: deliver(to, detached_copy(frame)); break;
+    // The first one, which follows at once, also counts as a later frame.
+    case frame_fault::act::duplicate: hold(to, fault.amount + 1, detached_copy(frame)); break;
+    case frame_fault::act::delay: return hold(to, fault.amount, std::move(frame));
     case frame_fault::act::truncate:
       frame.payload = frame.payload.first(
           frame.payload.size() - std::min<std::size_t>(fault.amount, frame.payload.size()));
       break;
     case frame_fault::act::flip_header: flip_bit(frame.head, fault.amount); break;
     case frame_fault::act::flip_payload: flip_bit(frame.copy, fault.amount); break;
-    case frame_fault::act::delay: {
-      const std::lock_guard lock(to.delayed_mutex);
-      to.delayed.push_back({fault.amount, std::move(frame)});
-      return;
-    }
   }
   deliver(to, std::move(frame));
   // This frame went past those that wait; some of them may follow now.
@@ -83,6 +80,11 @@ void in_process_hub::carry_with_faults(in_process_endpoint& to, in_process_frame
     });
   }
   for (in_process_frame& late : due) deliver(to, std::move(late));
+}
+
+void in_process_hub::hold(in_process_endpoint& to, std::uint32_t frames, in_process_frame&& frame) {
+  const std::lock_guard lock(to.delayed_mutex);
+  to.delayed.push_back({frames, std::move(frame)});
 }
 
 void in_process_hub::deliver(in_process_endpoint& to, in_process_frame&& frame) {

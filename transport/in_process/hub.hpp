@@ -59,6 +59,7 @@ class in_process_hub final : public std::enable_shared_from_this<in_process_hub>
 
  private:
   void carry_with_faults(in_process_endpoint& to, in_process_frame&& frame);
+  void hold(in_process_endpoint& to, std::uint32_t frames, in_process_frame&& frame);
   void deliver(in_process_endpoint& to, in_process_frame&& frame);
 
   fault_hooks* hooks_;

@@ -1,0 +1,352 @@
+// The order in which a received header is judged, by frames that only a forger or a bug would send:
+// each is right but for one field.
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/transport/tier_of_halves.hpp"
+#include "transport/exchange/frame.hpp"
+#include "transport/exchange/source_table.hpp"
+#include "transport/exchange/worker_table.hpp"
+
+namespace moetier::transport {
+namespace {
+
+constexpr source_identity k_source{source_id{3}, session_id{5}, incarnation_id{0xaaaa00000001}};
+constexpr worker_identity k_worker{worker_id{4}, incarnation_id{0xbbbb00000002}};
+
+std::shared_ptr<bank_memory> memory_for(std::size_t out_bytes, std::size_t in_bytes) {
+  return *bank_memory::make({.banks = 2, .out_bytes = out_bytes, .in_bytes = in_bytes});
+}
+
+wire_header good_dispatch() {
+  wire_header h = header_of(key_of_step(1, k_source.session));
+  h.kind = wire_kind::dispatch;
+  h.source = k_source.source.value;
+  h.worker = k_worker.worker.value;
+  h.sender_incarnation = low_half(k_source.incarnation);
+  h.stamp = 1;
+  h.rows = 2;
+  h.row_bytes = row_bytes_of(small_shape());
+  h.payload_bytes = 2 * h.row_bytes;
+  return h;
+}
+
+class worker_side : public testing::Test {
+ protected:
+  worker_side() {
+    table.attach(k_source, small_shape(), 1,
+                 memory_for(return_bytes_max(small_shape()), dispatch_bytes_max(small_shape())));
+  }
+  landing admit(const wire_header& h) { return table.admit(encode_header(h), h.payload_bytes); }
+  bool is_dropped(const wire_header& h) {
+    const std::uint64_t before = table.frames_dropped();
+    return !admit(h).admitted && table.frames_dropped() == before + 1 && !table.has_ready();
+  }
+  // The status that the half would answer with.
+  status refusal_of(const wire_header& h, std::size_t bytes_seen) {
+    EXPECT_FALSE(table.admit(encode_header(h), bytes_seen).admitted);
+    arrival_ticket ticket = 0;
+    status why = status::ok;
+    EXPECT_TRUE(table.take_refused(ticket, why));
+    worker_table::outgoing out;
+    EXPECT_EQ(table.give_back(ticket, 0, why, 0, out), comm_status::ok);
+    table.sent(ticket);
+    return why;
+  }
+
+  worker_table table{k_worker, 4, false};
+};
+
+TEST_F(worker_side, admits_the_good_frame_once) {
+  const landing to = admit(good_dispatch());
+  EXPECT_TRUE(to.admitted);
+  EXPECT_EQ(to.region.size(), 2 * row_bytes_of(small_shape()));
+  EXPECT_TRUE(is_dropped(good_dispatch()));
+  table.landed(to.place, true);
+  table.landed(to.place, true);
+  arrival a;
+  EXPECT_TRUE(table.take(a));
+  EXPECT_EQ(a.key, key_of_step(1, k_source.session));
+  EXPECT_FALSE(table.take(a));
+}
+
+TEST_F(worker_side, drops_strangers_before_it_looks_at_sizes) {
+  const auto with = [](auto edit) {
+    wire_header h = good_dispatch();
+    h.rows = 1'000'000;
+    edit(h);
+    return h;
+  };
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.kind = wire_kind::give_back; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.kind = wire_kind::credit; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.source = 9; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.worker = 9; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.session = 9; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.sender_incarnation ^= 1; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.stamp = 0; })));
+  EXPECT_FALSE(table.admit({}, 0).admitted);
+}
+
+TEST_F(worker_side, refuses_wrong_sizes_of_a_known_source_with_a_status) {
+  wire_header h = good_dispatch();
+  h.rows = small_shape().rows_max + 1;
+  EXPECT_EQ(refusal_of(h, h.payload_bytes), status::invalid);
+  h = good_dispatch();
+  h.stamp = 3;
+  h.row_bytes += 16;
+  EXPECT_EQ(refusal_of(h, h.payload_bytes), status::invalid);
+  h = good_dispatch();
+  h.stamp = 5;
+  h.payload_bytes += 1;
+  EXPECT_EQ(refusal_of(h, h.payload_bytes), status::corrupt);
+  h = good_dispatch();
+  h.stamp = 7;
+  EXPECT_EQ(refusal_of(h, h.payload_bytes - 1), status::corrupt);
+  // A product that is right modulo 2^64 or 2^32 is not right.
+  h = good_dispatch();
+  h.stamp = 9;
+  h.payload_bytes += std::uint64_t{1} << 32;
+  EXPECT_EQ(refusal_of(h, 2 * std::size_t{h.row_bytes}), status::corrupt);
+}
+
+TEST_F(worker_side, takes_only_newer_stamps_also_across_the_wrap) {
+  const auto serve = [&](std::uint32_t stamp) {
+    wire_header h = good_dispatch();
+    h.stamp = stamp;
+    const landing to = admit(h);
+    if (!to.admitted) return false;
+    table.landed(to.place, true);
+    arrival a;
+    EXPECT_TRUE(table.take(a));
+    worker_table::outgoing out;
+    EXPECT_EQ(table.give_back(a.ticket, 0, status::ok, 0, out), comm_status::ok);
+    table.sent(a.ticket);
+    return true;
+  };
+  EXPECT_TRUE(serve(0xfffffffc));
+  EXPECT_FALSE(serve(0xfffffffc));
+  EXPECT_FALSE(serve(0xfffffff0));
+  EXPECT_TRUE(serve(0xfffffffe));
+  EXPECT_TRUE(serve(2));
+  EXPECT_FALSE(serve(0xfffffffe));
+}
+
+TEST_F(worker_side, keeps_an_arrival_until_the_banks_last_return_is_sent) {
+  landing to = admit(good_dispatch());
+  table.landed(to.place, true);
+  arrival first;
+  ASSERT_TRUE(table.take(first));
+  worker_table::outgoing out;
+  ASSERT_EQ(table.give_back(first.ticket, 1, status::ok, 0, out), comm_status::ok);
+  wire_header h = good_dispatch();
+  h.stamp = 3;
+  to = admit(h);
+  ASSERT_TRUE(to.admitted);
+  table.landed(to.place, true);
+  arrival second;
+  EXPECT_FALSE(table.take(second));
+  table.sent(first.ticket);
+  table.sent(first.ticket);
+  EXPECT_TRUE(table.take(second));
+  EXPECT_FALSE(table.take(second));
+}
+
+TEST_F(worker_side, answers_under_the_number_it_is_called_by_until_it_has_one) {
+  worker_table unnumbered({k_worker_unnumbered, k_worker.incarnation}, 1, false);
+  unnumbered.attach(k_source, small_shape(), 1,
+                    memory_for(return_bytes_max(small_shape()), dispatch_bytes_max(small_shape())));
+  EXPECT_TRUE(unnumbered.farewell().empty());
+  auto memory = memory_for(64, 64);
+  const wire_header h = good_dispatch();
+  const landing to = unnumbered.admit(encode_header(h), h.payload_bytes);
+  ASSERT_TRUE(to.admitted);
+  memory = *to.memory;
+  unnumbered.landed(to.place, true);
+  arrival a;
+  ASSERT_TRUE(unnumbered.take(a));
+  worker_table::outgoing out;
+  ASSERT_EQ(unnumbered.give_back(a.ticket, 0, status::ok, 0, out), comm_status::ok);
+  wire_header sent;
+  ASSERT_EQ(decode_header(memory->head(out.bank), sent), wire_fault::none);
+  EXPECT_EQ(sent.worker, k_worker.worker.value);
+  EXPECT_EQ(unnumbered.farewell().size(), 1u);
+}
+
+TEST_F(worker_side, believes_a_farewell_of_the_attached_incarnation_alone) {
+  wire_header h = good_dispatch();
+  h.kind = wire_kind::abort;
+  h.payload_bytes = 0;
+  h.sender_incarnation ^= 1;
+  EXPECT_TRUE(is_dropped(h));
+  EXPECT_EQ(table.peers_lost(), 0u);
+  h.sender_incarnation ^= 1;
+  EXPECT_FALSE(admit(h).admitted);
+  EXPECT_FALSE(admit(h).admitted);
+  EXPECT_EQ(table.peers_lost(), 1u);
+}
+
+class source_side : public testing::Test {
+ protected:
+  source_side() {
+    memory = memory_for(dispatch_bytes_max(small_shape()), return_bytes_max(small_shape()));
+    table.attach(k_worker, 1, memory);
+  }
+  exchange_ticket send(std::uint64_t step) {
+    exchange_ticket ticket = 0;
+    EXPECT_EQ(table.open(k_worker.worker, key_of_step(step, k_source.session), ticket),
+              comm_status::ok);
+    EXPECT_EQ(table.dispatch(ticket, 2, 0, out), comm_status::ok);
+    table.sent(ticket);
+    return ticket;
+  }
+  // The return that answers what was dispatched last.
+  wire_header good_return() {
+    wire_header h;
+    EXPECT_EQ(decode_header(memory->head(out.bank), h), wire_fault::none);
+    h.kind = wire_kind::give_back;
+    h.flags = 0;
+    h.sender_incarnation = low_half(k_worker.incarnation);
+    h.row_bytes = small_shape().return_stride;
+    h.payload_bytes = h.rows * h.row_bytes;
+    return h;
+  }
+  landing admit(const wire_header& h) { return table.admit(encode_header(h), h.payload_bytes); }
+  bool is_dropped(const wire_header& h) {
+    const std::uint64_t before = table.frames_dropped();
+    return !admit(h).admitted && table.frames_dropped() == before + 1 && !table.has_ended();
+  }
+  comm_status end_of(const wire_header& h, std::size_t bytes_seen) {
+    EXPECT_FALSE(table.admit(encode_header(h), bytes_seen).admitted);
+    returned r;
+    if (table.poll(std::span(&r, 1)) != 1) return comm_status::ok;
+    table.release(r.ticket);
+    return r.result;
+  }
+
+  source_table table{k_source, small_shape(), 4, false};
+  std::shared_ptr<bank_memory> memory;
+  source_table::outgoing out;
+};
+
+TEST_F(source_side, drops_returns_that_answer_nothing_it_asked) {
+  send(1);
+  const auto with = [&](auto edit) {
+    wire_header h = good_return();
+    edit(h);
+    return h;
+  };
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.kind = wire_kind::dispatch; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.source = 9; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.worker = 9; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.session = 9; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.sender_incarnation ^= 1; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.stamp += 1; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.stamp += 2; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.step += 1; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.attempt += 1; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.layer += 1; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.chunk += 1; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.generation += 1; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.plan_hash += 1; })));
+  EXPECT_TRUE(is_dropped(with([](auto& h) { h.epoch += 1; })));
+  const landing to = admit(good_return());
+  EXPECT_TRUE(to.admitted);
+  EXPECT_TRUE(is_dropped(good_return())) << "a second return while the first is landing";
+  table.landed(to.place, true);
+  EXPECT_TRUE(table.has_ended());
+}
+
+TEST_F(source_side, ends_an_exchange_whose_return_has_wrong_sizes_as_corrupt) {
+  send(1);
+  wire_header h = good_return();
+  h.rows = small_shape().return_rows_max + 1;
+  EXPECT_EQ(end_of(h, h.payload_bytes), comm_status::corrupt);
+  send(2);
+  h = good_return();
+  h.row_bytes += 16;
+  EXPECT_EQ(end_of(h, h.payload_bytes), comm_status::corrupt);
+  send(3);
+  h = good_return();
+  EXPECT_EQ(end_of(h, h.payload_bytes + 16), comm_status::corrupt);
+  send(4);
+  h = good_return();  // an error with rows
+  h.flags = static_cast<std::uint8_t>(status::unavailable);
+  EXPECT_EQ(end_of(h, h.payload_bytes), comm_status::corrupt);
+}
+
+TEST_F(source_side, reads_a_status_outside_the_list_as_internal) {
+  send(1);
+  wire_header h = good_return();
+  h.flags = 200;
+  h.rows = 0;
+  h.payload_bytes = 0;
+  table.landed(admit(h).place, true);
+  returned r;
+  ASSERT_EQ(table.poll(std::span(&r, 1)), 1u);
+  EXPECT_EQ(r.worker_status, status::internal);
+}
+
+TEST_F(source_side, ends_only_when_the_send_has_let_go_of_the_bank) {
+  exchange_ticket ticket = 0;
+  ASSERT_EQ(table.open(k_worker.worker, key_of_step(1, k_source.session), ticket), comm_status::ok);
+  ASSERT_EQ(table.dispatch(ticket, 2, 0, out), comm_status::ok);
+  table.landed(admit(good_return()).place, true);
+  EXPECT_FALSE(table.has_ended());
+  table.sent(ticket);
+  EXPECT_TRUE(table.has_ended());
+  table.sent(ticket);
+  returned r;
+  EXPECT_EQ(table.poll(std::span(&r, 1)), 1u);
+  EXPECT_EQ(table.poll(std::span(&r, 1)), 0u);
+}
+
+TEST_F(source_side, forgets_an_end_that_was_released_before_it_was_polled) {
+  const exchange_ticket ticket = send(1);
+  table.landed(admit(good_return()).place, true);
+  table.release(ticket);
+  EXPECT_FALSE(table.has_ended());
+}
+
+TEST_F(source_side, lets_stamps_go_on_when_a_worker_comes_back) {
+  send(1);
+  const wire_header old_return = good_return();
+  table.detach(k_worker.worker);
+  returned r;
+  ASSERT_EQ(table.poll(std::span(&r, 1)), 1u);
+  table.attach(k_worker, 2, memory);
+  send(1);  // the same key, so that only the stamp can tell
+  EXPECT_NE(good_return().stamp, old_return.stamp);
+  EXPECT_TRUE(is_dropped(old_return));
+}
+
+TEST_F(source_side, never_gives_the_stamp_zero) {
+  std::set<std::uint32_t> stamps;
+  for (int i = 0; i < 1000; ++i) {
+    const exchange_ticket ticket = send(1);
+    const wire_header h = good_return();
+    EXPECT_NE(h.stamp, 0u);
+    EXPECT_TRUE(stamps.insert(h.stamp).second);
+    table.landed(admit(h).place, true);
+    returned r;
+    ASSERT_EQ(table.poll(std::span(&r, 1)), 1u);
+    table.release(ticket);
+  }
+}
+
+TEST_F(source_side, takes_a_farewell_for_the_loss_of_the_worker) {
+  const exchange_ticket ticket = send(1);
+  wire_header h = good_return();
+  h.kind = wire_kind::abort;
+  h.rows = 0;
+  h.payload_bytes = 0;
+  EXPECT_FALSE(admit(h).admitted);
+  returned r;
+  ASSERT_EQ(table.poll(std::span(&r, 1)), 1u);
+  EXPECT_EQ(r.ticket, ticket);
+  EXPECT_EQ(r.result, comm_status::peer_lost);
+}
+
+}  // namespace
+}  // namespace moetier::transport

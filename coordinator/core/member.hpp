@@ -35,6 +35,7 @@ struct member {
   std::optional<link_number> link;
   member_stage at = member_stage::lost;
   bool leaving = false;
+  bool stuck = false;      // its engine stands still over an old batch
   bool committed = false;  // answered COMMITTED for the plan in force
   epoch_number asked;      // of the first PREPARE to this process: what older answers lack
   epoch_number admission;  // the epoch that takes it in

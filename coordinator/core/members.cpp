@@ -181,6 +181,7 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
   place.heard_at = now;
   place.since = now;
   if (!same_process) {
+    place.stuck = false;
     place.sequence = 0;
     place.tick = 0;
     place.rows_total = 0;
@@ -197,20 +198,29 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
   send(place,
        control::welcome{place.id, m.incarnation, durable.epoch, place.first_slot, place.slots});
   learn_sources(place, now);
+  if (place.stuck && plan) {  // it shows first that its engine turns again
+    if (was_serving) epoch_wanted = true;
+    return;
+  }
+  bring_in(place, was_serving, now);
+}
+
+// Sends a joined process on its way. `resumes`: it is in service and sources know it.
+void core::state::bring_in(member& place, bool resumes, time_ns now) {
   if (!plan) {
     if (attempt && attempt->asked && !attempt->decided) ask(place, now);
     return;
   }
-  const bool serves =
-      std::any_of(m.held.begin(), m.held.end(), [](const control::held_generation& held) {
-        return held.state == control::generation_state::serving;
-      });
-  const bool right = serves && m.held_checksums == reference_of(place);
-  if (was_serving && !right) epoch_wanted = true;
+  const auto& held = place.told.held;
+  const bool serves = std::any_of(held.begin(), held.end(), [](const auto& h) {
+    return h.state == control::generation_state::serving;
+  });
+  const bool right = serves && place.told.held_checksums == reference_of(place);
+  if (resumes && !right) epoch_wanted = true;
   if (!serves) return ask(place, now);
   if (!right) return quarantine(place, "its checksums differ from the committed plan's");
   place.committed = true;
-  if (was_serving || collecting) {
+  if (resumes || collecting) {
     place.at = member_stage::serving;
     send_missing_sources(place);
   } else {
@@ -278,9 +288,11 @@ void core::state::hear(member& from, const control::heartbeat& m, time_ns now) {
   }
   from.sequence = m.sequence;
   // An engine that stands still over an old batch is stuck, whatever its process says.
-  const bool stuck = m.engine_tick == from.tick && m.oldest_batch_ns > options.heartbeat_timeout;
+  const bool was_stuck = std::exchange(
+      from.stuck, m.engine_tick == from.tick && m.oldest_batch_ns > options.heartbeat_timeout);
   from.tick = m.engine_tick;
-  if (!stuck) from.heard_at = now;
+  if (!from.stuck) from.heard_at = now;
+  if (was_stuck && !from.stuck && from.at == member_stage::joined) bring_in(from, false, now);
   send(from, control::heartbeat_answer{m.sequence, durable.epoch, durable.generation});
 }
 

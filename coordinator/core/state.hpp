@@ -68,6 +68,7 @@ struct core::state {
   void hear(member& from, const control::leaving& m, time_ns now);
   std::string mismatch_of(const control::hello& m) const;
   void adopt(member& place, link_number link, const control::hello& m, time_ns now);
+  void bring_in(member& place, bool resumes, time_ns now);
   void refuse(link_number link, const control::hello& m, control::refused::why cause,
               std::string text);
   void lose(member& gone, const std::string& why);

@@ -16,6 +16,10 @@ void core::state::obey(const control::attach_source& m) {
       if (held->second.confirmed) answer_attached(s, true, {});
       return;  // else the engine's answer is on its way
     }
+    if (held->second.source.session > s.session) {  // session ids rise: this one is over
+      ++stale_refused;
+      return;
+    }
     emit(detach_source{s.source, held->second.source.incarnation});
   }
   sources[s.source] = {.source = s, .confirmed = false};

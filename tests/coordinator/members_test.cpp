@@ -1,0 +1,557 @@
+// Who joins, who is refused, how the first plan comes about, who is given up and how one comes
+// back.
+
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/core_bench.hpp"
+
+namespace moetier::coordinator {
+namespace {
+
+std::string refusal_of(const bench& b, const std::string& name) {
+  const auto all = b.heard_by<control::refused>(name);
+  return all.empty() ? "not refused" : all.back().text;
+}
+
+// --- start ---
+
+TEST(coordinator_members, nothing_goes_to_a_worker_before_the_new_epoch_is_durable) {
+  bench b;
+  b.disk_answers = false;
+  b.start();
+  b.join("a", 11);
+  EXPECT_TRUE(b.all<send_to_worker>().empty());
+  ASSERT_EQ(b.all<write_record>().size(), 1u);
+  EXPECT_EQ(b.all<write_record>()[0].expected, epoch_number(0));
+  EXPECT_EQ(b.all<write_record>()[0].value.epoch, epoch_number(1));
+  b.acknowledge();
+  ASSERT_EQ(b.heard_by<control::welcome>("a").size(), 1u);
+  EXPECT_EQ(b.heard_by<control::welcome>("a")[0].epoch, epoch_number(1));
+}
+
+TEST(coordinator_members, a_record_of_another_model_stops_the_start) {
+  bench b;
+  b.disk.emplace();
+  b.disk->epoch = epoch_number(3);
+  b.disk->model_fingerprint = 1;
+  b.start();
+  ASSERT_EQ(b.all<stopped>().size(), 1u);
+  EXPECT_TRUE(b.all<stopped>()[0].failed);
+  EXPECT_TRUE(b.all<write_record>().empty());
+}
+
+TEST(coordinator_members, a_failed_compare_and_set_stops_it_without_a_word_to_workers) {
+  bench b;
+  b.disk_answers = false;
+  b.start();
+  b.join("a", 11);
+  b.acknowledge(false);
+  ASSERT_EQ(b.all<stopped>().size(), 1u);
+  EXPECT_TRUE(b.all<stopped>()[0].failed);
+  EXPECT_TRUE(b.all<send_to_worker>().empty());
+}
+
+TEST(coordinator_members, a_worker_that_knows_a_higher_epoch_stops_it) {
+  bench b;
+  b.start();
+  b.add("a", 11).hello.highest_epoch = epoch_number(9);
+  b.connect("a");
+  ASSERT_EQ(b.all<stopped>().size(), 1u);
+  EXPECT_EQ(b.all<stopped>()[0].why, "epoch 9 exists; this coordinator's is 1");
+}
+
+// --- joining ---
+
+TEST(coordinator_members, a_worker_unlike_the_tier_is_refused_with_every_field_that_differs) {
+  bench b(3);
+  b.start();
+  b.join("a", 11);
+  auto& odd = b.add("b", 12);
+  odd.hello.protocol = 2;
+  odd.hello.model_fingerprint = 1;
+  odd.hello.checkpoint_digest = 2;
+  odd.hello.carrier = "ucx";
+  odd.hello.layout = "panels";
+  odd.hello.row_invariant = false;
+  odd.hello.heartbeat_timeout_ns = 1;
+  odd.hello.node = 99;
+  b.connect("b");
+  EXPECT_EQ(refusal_of(b, "b"),
+            "protocol version is 2; the tier's is 1, "
+            "model fingerprint is 0000000000000001; the tier's is 000000000000f00d, "
+            "heartbeat timeout is 1; the tier's is 500000000, "
+            "checkpoint digest is 0000000000000002; the tier's is 00000000000000d1, "
+            "layout is panels; the tier's is rows, carrier is ucx; the tier's is in_process, "
+            "row_invariant is false; the tier's is true, "
+            "its actor node has the coordinator's own identity");
+  EXPECT_EQ(b.view().workers.size(), 1u);
+}
+
+TEST(coordinator_members, a_second_process_of_a_live_name_is_refused_and_takes_over_a_lost_one) {
+  bench b;
+  b.serve();
+  const auto first = b.processes.at("a");
+  b.join("a", 21);
+  EXPECT_EQ(refusal_of(b, "a"), "another process of this name is in service");
+  b.processes["a"] = first;
+  b.lose_link("a");
+  b.join("a", 22);
+  EXPECT_EQ(refusal_of(b, "a"), "not refused");
+  EXPECT_EQ(b.heard_by<control::welcome>("a").back().worker, worker_id(0));
+}
+
+TEST(coordinator_members, one_more_worker_than_the_placement_has_is_refused) {
+  bench b;
+  b.serve();
+  b.join("c", 13);
+  EXPECT_EQ(refusal_of(b, "c"), "the placement has no slots for this worker");
+}
+
+TEST(coordinator_members, a_repeated_hello_is_welcomed_again_and_changes_nothing) {
+  bench b;
+  b.serve();
+  b.forget();
+  b.step(worker_message{b.processes.at("a").link, b.processes.at("a").hello});
+  EXPECT_EQ(b.heard_by<control::welcome>("a").size(), 1u);
+  EXPECT_TRUE(b.all<write_record>().empty());
+  EXPECT_TRUE(b.view().ready);
+}
+
+// --- the first plan ---
+
+TEST(coordinator_members, the_first_plan_waits_for_all_expected_workers) {
+  bench b(3);
+  b.start();
+  b.join("c", 13);
+  b.join("a", 11);
+  EXPECT_EQ(b.view().not_ready_reasons, std::vector<std::string>{"waiting for 1 of 3 workers"});
+  EXPECT_TRUE(b.heard_by<control::prepare>("a").empty());
+  b.join("b", 12);
+  ASSERT_TRUE(b.view().ready);
+  // Ids and slots follow the names, whoever came first.
+  const auto view = b.view();
+  EXPECT_EQ(view.workers[0].name, "a");
+  EXPECT_EQ(view.workers[2].worker, worker_id(2));
+  EXPECT_EQ(view.workers[2].first_slot, 8u);
+  EXPECT_EQ(view.generation, generation_number(1));
+  EXPECT_EQ(b.all<publish_snapshot>().size(), 1u);
+}
+
+TEST(coordinator_members, commit_is_sent_only_after_the_decision_is_durable) {
+  bench b;
+  b.start();
+  b.join("a", 11);
+  b.disk_answers = false;
+  b.join("b", 12);
+  b.acknowledge();  // the attempt's epoch: PREPARE goes out and is answered
+  ASSERT_EQ(b.heard_by<control::prepare>("a").size(), 1u);
+  ASSERT_TRUE(b.pending.has_value());
+  EXPECT_EQ(b.pending->value.generation, generation_number(1));
+  EXPECT_TRUE(b.heard_by<control::commit>("a").empty());
+  EXPECT_FALSE(b.view().ready);
+  b.acknowledge();
+  EXPECT_EQ(b.heard_by<control::commit>("a").size(), 1u);
+  EXPECT_TRUE(b.view().ready);
+}
+
+TEST(coordinator_members, nothing_is_decided_before_all_are_prepared) {
+  bench b;
+  b.start();
+  b.join("a", 11);
+  b.add("b", 12).loads = false;
+  b.connect("b");
+  EXPECT_EQ(b.disk->generation, generation_number(0));
+  EXPECT_EQ(b.view().not_ready_reasons, std::vector<std::string>{"1 of 2 workers load weights"});
+}
+
+TEST(coordinator_members, nothing_is_published_before_all_are_committed) {
+  bench b;
+  b.start();
+  b.join("a", 11);
+  b.add("b", 12).commits = false;
+  b.connect("b");
+  EXPECT_EQ(b.disk->generation, generation_number(1));
+  EXPECT_TRUE(b.all<publish_snapshot>().empty());
+  const auto c = b.heard_by<control::commit>("b").at(0);
+  b.say("b", control::committed{c.epoch, c.generation, c.plan, c.incarnation});
+  EXPECT_EQ(b.all<publish_snapshot>().size(), 1u);
+}
+
+TEST(coordinator_members, a_prepared_of_an_earlier_attempt_does_not_count) {
+  bench b;
+  b.start();
+  b.add("a", 11).loads = false;
+  b.connect("a");
+  b.add("b", 12).loads = false;
+  b.connect("b");
+  const auto first = b.heard_by<control::prepare>("a").at(0);
+  b.lose_link("b");
+  b.connect("b");  // a new attempt of the same plan
+  ASSERT_EQ(b.heard_by<control::prepare>("a").size(), 2u);
+  const auto second = b.heard_by<control::prepare>("a").at(1);
+  EXPECT_EQ(first.plan, second.plan);
+  EXPECT_LT(first.epoch, second.epoch);
+  const auto sums = checksums_of(placement_of(first.placement), "a");
+  const auto before = b.view().stale_commands_refused;
+  b.say("a", control::prepared{first.epoch, first.generation, first.plan, first.incarnation, sums});
+  EXPECT_EQ(b.view().stale_commands_refused, before + 1);
+  EXPECT_EQ(b.view().not_ready_reasons, std::vector<std::string>{"2 of 2 workers load weights"});
+}
+
+TEST(coordinator_members, replicas_whose_bytes_differ_are_never_committed) {
+  bench b;
+  b.start();
+  b.join("a", 11);
+  b.add("b", 12).spoil = 5;
+  b.connect("b");
+  EXPECT_EQ(b.disk->generation, generation_number(0));
+  EXPECT_TRUE(b.logged("worker_quarantined"));
+  EXPECT_EQ(b.heard_by<control::refused>("b").back().cause, control::refused::why::load_failed);
+  EXPECT_FALSE(b.view().ready);
+  EXPECT_NE(b.view().not_ready_reasons.at(0).find("bytes of workers a and b differ"),
+            std::string::npos);
+}
+
+TEST(coordinator_members, an_infeasible_placement_is_said_and_the_process_lives) {
+  bench b;
+  b.options.model = small_model(9);  // two workers of four slots
+  b.start();
+  b.join("a", 11);
+  b.join("b", 12);
+  EXPECT_TRUE(b.logged("plan_infeasible"));
+  EXPECT_TRUE(b.all<stopped>().empty());
+  EXPECT_NE(b.view().not_ready_reasons.at(0).find("9 experts cannot be divided over 2 workers"),
+            std::string::npos);
+}
+
+TEST(coordinator_members, workers_without_a_wish_get_the_even_partition) {
+  bench b(3);
+  b.start();
+  b.join("a", 11, 0);
+  b.join("b", 12, 0);
+  b.join("c", 13, 0);
+  const auto view = b.view();
+  ASSERT_TRUE(view.ready);
+  EXPECT_EQ(view.workers[0].slots, 2u);
+  EXPECT_EQ(view.workers[1].slots, 1u);
+  EXPECT_EQ(view.workers[2].first_slot, 3u);
+  EXPECT_EQ(view.unreplicated_experts, 8u);
+}
+
+TEST(coordinator_members, a_placement_file_is_obeyed) {
+  bench b;
+  b.options.placement_file_name = "plan.json";
+  b.options.placement_file_text =
+      R"({"format":1,"fingerprint":"000000000000f00d","experts":4,"slots_per_worker":[3,2],)"
+      R"("layers":[{"layer":0,"slots":[0,1,2,3,0]},{"layer":1,"slots":[3,2,1,0,3]}]})";
+  b.start();
+  b.join("a", 11, 0);
+  b.join("b", 12, 2);
+  ASSERT_TRUE(b.view().ready) << b.view().not_ready_reasons.at(0);
+  EXPECT_EQ(b.snapshot()->placement.layers()[1].experts,
+            (std::vector<std::int32_t>{3, 2, 1, 0, 3}));
+}
+
+// --- death ---
+
+TEST(coordinator_members, a_closed_link_is_one_epoch_and_one_masked_revision_in_that_order) {
+  bench b;
+  b.serve();
+  const auto before = b.view();
+  b.disk_answers = false;
+  b.forget();
+  b.lose_link("b");
+  ASSERT_TRUE(b.pending.has_value());
+  EXPECT_EQ(b.pending->value.epoch.value, before.epoch.value + 1);
+  EXPECT_TRUE(b.all<publish_snapshot>().empty()) << "masked before the epoch was durable";
+  b.acknowledge();
+  ASSERT_EQ(b.all<publish_snapshot>().size(), 1u);
+  EXPECT_TRUE(b.is_live(0));
+  EXPECT_FALSE(b.is_live(1));
+  EXPECT_EQ(b.view().generation, before.generation);
+  EXPECT_GT(b.view().revision, before.revision);
+  for (std::uint32_t dense = 4; dense < 8; ++dense) {
+    EXPECT_EQ(b.snapshot()->shares.units(0)[dense], 0u);
+  }
+  EXPECT_TRUE(b.view().ready);
+  EXPECT_EQ(b.view().unreplicated_experts, 8u);
+}
+
+TEST(coordinator_members, the_death_of_the_only_replica_makes_the_tier_not_ready_and_names_it) {
+  bench b;
+  b.start();
+  b.join("a", 11, 0);
+  b.join("b", 12, 0);
+  b.lose_link("b");
+  EXPECT_FALSE(b.view().ready);
+  EXPECT_EQ(b.view().lost_experts, 4u);
+  EXPECT_EQ(b.view().not_ready_reasons.at(0), "layer 0 expert 2 has no live replica");
+}
+
+TEST(coordinator_members, a_silent_worker_is_given_up_after_the_timeout_and_its_link_is_cut) {
+  bench b(3);
+  b.start();
+  for (const char* name : {"a", "b", "c"}) b.join(name, 11 + static_cast<std::uint64_t>(*name));
+  b.processes.at("c").beats = false;
+  b.wait(400 * k_millisecond);
+  EXPECT_TRUE(b.is_live(2));
+  b.wait(300 * k_millisecond);
+  EXPECT_FALSE(b.is_live(2));
+  EXPECT_TRUE(b.processes.at("c").cut);
+}
+
+TEST(coordinator_members, an_engine_that_stands_still_over_an_old_batch_counts_as_silent) {
+  bench b(3);
+  b.start();
+  for (const char* name : {"a", "b", "c"}) b.join(name, 11 + static_cast<std::uint64_t>(*name));
+  b.wait(300 * k_millisecond);
+  b.processes.at("c").oldest_batch_ns = k_second;
+  b.wait(700 * k_millisecond);
+  EXPECT_FALSE(b.is_live(2));
+}
+
+TEST(coordinator_members, a_stuck_engine_is_taken_back_only_when_it_turns_again) {
+  bench b(3);
+  b.start();
+  for (const char* name : {"a", "b", "c"}) b.join(name, 11 + static_cast<std::uint64_t>(*name));
+  b.wait(300 * k_millisecond);
+  b.processes.at("c").oldest_batch_ns = k_second;
+  b.wait(700 * k_millisecond);
+  b.connect("c");
+  b.wait(300 * k_millisecond);
+  EXPECT_FALSE(b.is_live(2));
+  b.processes.at("c").oldest_batch_ns = 0;
+  b.wait(100 * k_millisecond);
+  EXPECT_TRUE(b.is_live(2));
+}
+
+TEST(coordinator_members, when_most_fall_silent_together_they_get_a_second_timeout) {
+  bench b(3);
+  b.start();
+  for (const char* name : {"a", "b", "c"}) b.join(name, 11 + static_cast<std::uint64_t>(*name));
+  b.processes.at("b").beats = false;
+  b.processes.at("c").beats = false;
+  b.wait(900 * k_millisecond);
+  EXPECT_TRUE(b.is_live(1));
+  EXPECT_TRUE(b.logged("suspects_itself"));
+  b.wait(200 * k_millisecond);
+  EXPECT_FALSE(b.is_live(1));
+  EXPECT_FALSE(b.is_live(2));
+}
+
+TEST(coordinator_members, closed_links_count_at_once_however_many) {
+  bench b(3);
+  b.start();
+  for (const char* name : {"a", "b", "c"}) b.join(name, 11 + static_cast<std::uint64_t>(*name));
+  b.lose_link("b");
+  b.lose_link("c");
+  EXPECT_FALSE(b.is_live(1));
+  EXPECT_FALSE(b.is_live(2));
+}
+
+TEST(coordinator_members, a_coordinator_that_was_stopped_itself_judges_nobody_by_it) {
+  bench b;
+  b.serve();
+  b.open();
+  b.now += 10 * k_second;
+  b.step(time_passed{});
+  EXPECT_TRUE(b.is_live(0));
+  EXPECT_EQ(b.view().sessions.size(), 1u);
+}
+
+TEST(coordinator_members, an_old_beat_said_again_keeps_nobody_alive) {
+  bench b(3);
+  b.start();
+  for (const char* name : {"a", "b", "c"}) b.join(name, 11 + static_cast<std::uint64_t>(*name));
+  b.wait(200 * k_millisecond);
+  b.processes.at("c").beats = false;
+  for (int i = 0; i < 8; ++i) {
+    control::heartbeat old;
+    old.incarnation = b.processes.at("c").hello.incarnation;
+    old.sequence = 1;
+    if (b.processes.at("c").link != 0) b.say("c", old);
+    b.wait(100 * k_millisecond);
+  }
+  EXPECT_FALSE(b.is_live(2));
+}
+
+TEST(coordinator_members, a_leaving_worker_is_masked_before_it_is_gone) {
+  bench b;
+  b.serve();
+  b.say("b", control::leaving{incarnation_id(12)});
+  EXPECT_FALSE(b.is_live(1));
+  EXPECT_EQ(b.view().workers[1].state, worker_state::leaving);
+  b.lose_link("b");
+  EXPECT_EQ(b.view().workers[1].state, worker_state::lost);
+}
+
+// --- return ---
+
+TEST(coordinator_members, a_restarted_worker_gets_its_place_loads_is_checked_and_unmasked) {
+  bench b;
+  b.serve();
+  b.lose_link("b");
+  const auto masked = b.view();
+  b.forget();
+  b.disk_answers = false;
+  b.join("b", 22);
+  EXPECT_EQ(b.heard_by<control::welcome>("b").at(0).worker, worker_id(1));
+  ASSERT_EQ(b.heard_by<control::prepare>("b").size(), 1u);
+  EXPECT_TRUE(b.heard_by<control::commit>("b").empty()) << "COMMIT before its epoch was durable";
+  b.acknowledge();
+  EXPECT_EQ(b.heard_by<control::commit>("b").size(), 1u);
+  EXPECT_TRUE(b.is_live(1));
+  EXPECT_EQ(b.snapshot()->workers[1].incarnation, incarnation_id(22));
+  EXPECT_EQ(b.view().epoch.value, masked.epoch.value + 1);
+  EXPECT_EQ(b.view().generation, masked.generation);
+  EXPECT_TRUE(b.heard_by<control::prepare>("a").empty()) << "no plan switch for a return";
+}
+
+TEST(coordinator_members, a_worker_that_comes_back_with_other_bytes_stays_out) {
+  bench b;
+  b.serve();
+  b.lose_link("b");
+  b.add("b", 22).spoil = 1;
+  b.connect("b");
+  EXPECT_FALSE(b.is_live(1));
+  EXPECT_EQ(b.heard_by<control::refused>("b").back().cause, control::refused::why::load_failed);
+  b.connect("b");  // the same process asks again
+  EXPECT_EQ(refusal_of(b, "b"), "the weights of this process failed their check");
+}
+
+TEST(coordinator_members, a_link_flap_of_a_serving_worker_needs_no_reload) {
+  bench b;
+  b.serve();
+  b.lose_link("b");
+  b.forget();
+  b.connect("b");  // the same process, still serving
+  EXPECT_TRUE(b.heard_by<control::prepare>("b").empty());
+  EXPECT_TRUE(b.is_live(1));
+}
+
+TEST(coordinator_members, a_flap_whose_first_end_is_not_seen_changes_nothing_for_sources) {
+  bench b;
+  b.serve();
+  const auto before = b.view();
+  const link_number old = b.processes.at("b").link;
+  b.forget();
+  b.connect("b");
+  EXPECT_EQ(b.all<cut_worker_link>().at(0).link, old);
+  EXPECT_TRUE(b.all<publish_snapshot>().empty());
+  EXPECT_EQ(b.view().epoch, before.epoch);
+  b.step(worker_link_lost{old});
+  EXPECT_TRUE(b.is_live(1));
+}
+
+TEST(coordinator_members, answers_of_an_earlier_process_are_dropped_and_counted) {
+  bench b;
+  b.serve();
+  b.lose_link("b");
+  b.add("b", 22).loads = false;
+  b.connect("b");
+  const auto before = b.view().stale_commands_refused;
+  const auto p = b.heard_by<control::prepare>("b").at(0);
+  b.say("b", control::prepared{p.epoch, p.generation, p.plan, incarnation_id(12),
+                               checksums_of(placement_of(p.placement), "b")});
+  EXPECT_EQ(b.view().stale_commands_refused, before + 1);
+  EXPECT_FALSE(b.is_live(1));
+}
+
+TEST(coordinator_members, a_prepare_that_is_not_answered_is_said_again_and_limited) {
+  bench b;
+  b.options.prepare_limit = 5 * k_second;
+  b.serve();
+  b.lose_link("b");
+  b.add("b", 22).loads = false;
+  b.connect("b");
+  b.wait(2 * k_second);
+  EXPECT_EQ(b.heard_by<control::prepare>("b").size(), 3u);
+  b.wait(4 * k_second);
+  EXPECT_TRUE(b.logged("worker_quarantined"));
+}
+
+// --- restart of the coordinator ---
+
+TEST(coordinator_members, a_restart_finds_the_serving_workers_and_publishes_at_once) {
+  bench b;
+  b.serve();
+  const auto before = b.view();
+  b.forget();
+  b.restart();
+  b.connect("a");
+  EXPECT_TRUE(b.all<publish_snapshot>().empty()) << "the other one may be here in a moment";
+  b.connect("b");
+  ASSERT_EQ(b.all<publish_snapshot>().size(), 1u);
+  EXPECT_TRUE(b.heard_by<control::prepare>("a").empty());
+  const auto after = b.view();
+  EXPECT_EQ(after.epoch.value, before.epoch.value + 1);
+  EXPECT_EQ(after.plan, before.plan);
+  EXPECT_GT(after.revision, before.revision);
+  EXPECT_EQ(after.snapshot->resolution_id, before.snapshot->resolution_id);
+  EXPECT_EQ(after.snapshot->placement, before.snapshot->placement);
+}
+
+TEST(coordinator_members, a_worker_missing_after_a_restart_is_masked_after_the_timeout) {
+  bench b(3);
+  b.start();
+  for (const char* name : {"a", "b", "c"}) b.join(name, 11 + static_cast<std::uint64_t>(*name));
+  b.restart();
+  b.connect("a");
+  b.connect("b");
+  b.wait(400 * k_millisecond);
+  EXPECT_EQ(b.snapshot(), nullptr);
+  b.wait(300 * k_millisecond);
+  ASSERT_NE(b.snapshot(), nullptr);
+  EXPECT_FALSE(b.is_live(2));
+  b.connect("c");
+  EXPECT_TRUE(b.is_live(2));
+}
+
+TEST(coordinator_members, a_restart_finishes_a_decided_plan_with_workers_that_only_prepared) {
+  bench b;
+  b.start();
+  b.add("a", 11).commits = false;
+  b.connect("a");
+  b.add("b", 12).commits = false;
+  b.connect("b");
+  ASSERT_EQ(b.disk->generation, generation_number(1));
+  b.forget();
+  for (auto& [name, p] : b.processes) p.commits = true;
+  b.restart();
+  b.connect("a");
+  b.connect("b");
+  EXPECT_TRUE(b.view().ready);
+  EXPECT_EQ(b.view().generation, generation_number(1));
+}
+
+TEST(coordinator_members, shutting_down_before_the_decision_aborts_the_plan) {
+  bench b;
+  b.start();
+  b.join("a", 11);
+  b.add("b", 12).loads = false;
+  b.connect("b");
+  b.step(shut_down{});
+  EXPECT_EQ(b.heard_by<control::abort_plan>("a").size(), 1u);
+  EXPECT_EQ(b.heard_by<control::abort_plan>("b").size(), 1u);
+  EXPECT_FALSE(b.all<stopped>().at(0).failed);
+}
+
+TEST(coordinator_members, the_view_shows_load_by_layer_and_slot) {
+  bench b;
+  b.serve();
+  control::load_report r;
+  r.incarnation = incarnation_id(11);
+  r.generation = b.view().generation;
+  r.plan = b.view().plan;
+  r.rows_total = 70;
+  r.counts = {1, 2, 3, 4, 5, 6, 7, 8};
+  b.say("a", r);
+  EXPECT_EQ(b.view().workers[0].rows_total, 70u);
+  EXPECT_EQ(b.view().workers[0].counts[1], (std::vector<std::uint64_t>{5, 6, 7, 8}));
+  r.counts = {1};
+  b.say("a", r);  // of another shape: not taken
+  EXPECT_EQ(b.view().workers[0].counts[1], (std::vector<std::uint64_t>{5, 6, 7, 8}));
+}
+
+}  // namespace
+}  // namespace moetier::coordinator

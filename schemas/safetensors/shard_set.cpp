@@ -93,7 +93,23 @@ bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 }  // namespace
 
 shard_set::shard_set(std::vector<std::unique_ptr<tensor_file>> shards, std::uint64_t digest)
-    : shards_(std::move(shards)), digest_(digest) {}
+    : shards_(std::move(shards)), digest_(digest) {
+  for (const auto& file : shards_) {
+    for (const tensor_info& tensor : file->header().tensors)
+      tensors_.push_back({file.get(), &tensor});
+  }
+  std::sort(tensors_.begin(), tensors_.end(), [](const tensor_place& a, const tensor_place& b) {
+    return a.tensor->name < b.tensor->name;
+  });
+}
+
+tensor_place shard_set::find(std::string_view name) const noexcept {
+  const auto at = std::lower_bound(tensors_.begin(), tensors_.end(), name,
+                                   [](const tensor_place& place, std::string_view wanted) {
+                                     return place.tensor->name < wanted;
+                                   });
+  return at == tensors_.end() || at->tensor->name != name ? tensor_place{} : *at;
+}
 
 expected<std::unique_ptr<shard_set>> shard_set::open(const std::string& directory) {
   const std::string index = fmt::format("{}/{}", directory, k_index);

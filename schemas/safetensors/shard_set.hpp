@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schemas/base/error.hpp"
@@ -16,12 +17,19 @@
 
 namespace moetier {
 
+struct tensor_place {
+  const tensor_file* file = nullptr;
+  const tensor_info* tensor = nullptr;
+};
+
 class shard_set final {
  public:
   static expected<std::unique_ptr<shard_set>> open(const std::string& directory);
 
-  // In ascending order of their names. No tensor stands in two of them.
-  std::span<const std::unique_ptr<tensor_file>> shards() const noexcept { return shards_; }
+  // The tensors of all shards, ascending by name; no name stands twice.
+  std::span<const tensor_place> tensors() const noexcept { return tensors_; }
+  // tensor == nullptr when there is none of that name.
+  tensor_place find(std::string_view name) const noexcept;
 
   // First 64 bits of SHA-256 over every shard's name, size and header: two directories with
   // different files are told apart before a tensor is read. It does not cover the tensors' bytes.
@@ -30,7 +38,8 @@ class shard_set final {
  private:
   shard_set(std::vector<std::unique_ptr<tensor_file>> shards, std::uint64_t digest);
 
-  std::vector<std::unique_ptr<tensor_file>> shards_;
+  std::vector<std::unique_ptr<tensor_file>> shards_;  // ascending by name
+  std::vector<tensor_place> tensors_;
   std::uint64_t digest_;
 };
 

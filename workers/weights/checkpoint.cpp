@@ -67,8 +67,17 @@ expected<std::unique_ptr<checkpoint>> checkpoint::open(const std::string& direct
   auto shards = shard_set::open(directory);
   if (!shards) return unexpected_error(std::move(shards.error()));
   std::unique_ptr<checkpoint> opened(new checkpoint(std::move(*model), std::move(*shards), *names));
-  if (auto found = opened->find_tensors(options.routers); !found)
-    return unexpected_error(std::move(found.error()));
+  for (const tensor_place& place : opened->shards_->tensors()) {
+    if (auto fine = opened->check(*place.tensor, options.routers); !fine)
+      return unexpected_error(std::move(fine.error()));
+  }
+  for (const layer_id layer : opened->model_.moe_layers) {
+    if (auto found = opened->find_experts(layer); !found)
+      return unexpected_error(std::move(found.error()));
+    if (!options.routers) continue;
+    if (auto found = opened->find_router(layer); !found)
+      return unexpected_error(std::move(found.error()));
+  }
   return opened;
 }
 
@@ -81,9 +90,10 @@ expected<void> checkpoint::load(layer_id layer, expert_id expert, const expert_b
   MOETIER_ASSERT(layer_index >= 0);
   MOETIER_ASSERT(expert.value < model_.experts);
   const std::array buffers{into.gate, into.up, into.down};
+  const std::size_t first =
+      (static_cast<std::size_t>(layer_index) * model_.experts + expert.value) * k_projections;
   for (std::size_t part = 0; part < k_projections; ++part) {
-    const place& from =
-        experts_[place_index(static_cast<std::size_t>(layer_index), expert.value, part)];
+    const tensor_place& from = experts_[first + part];
     if (auto done = from.file->read(*from.tensor, buffers[part]); !done) return done;
   }
   return {};
@@ -93,7 +103,7 @@ expected<router_matrix> checkpoint::read_router(layer_id layer) const {
   const int layer_index = moe_index(model_, layer);
   MOETIER_ASSERT(layer_index >= 0);
   MOETIER_ASSERT(!routers_.empty());
-  const place& from = routers_[static_cast<std::size_t>(layer_index)];
+  const tensor_place& from = routers_[static_cast<std::size_t>(layer_index)];
   router_matrix matrix{.element = from.tensor->type->element,
                        .bytes = std::vector<std::byte>(from.tensor->bytes())};
   if (auto done = from.file->read(*from.tensor, matrix.bytes); !done)
@@ -105,35 +115,22 @@ expected<router_matrix> checkpoint::read_router(layer_id layer) const {
 // refusal that follows names what was looked for.
 std::string_view checkpoint::find_stem() const noexcept {
   for (const std::string_view stem : names_.stems) {
-    for (const auto& file : shards_->shards()) {
-      for (const tensor_info& tensor : file->header().tensors) {
-        if (role_of(names_, stem, tensor.name).what == tensor_role::kind::expert) return stem;
-      }
+    for (const tensor_place& place : shards_->tensors()) {
+      if (role_of(names_, stem, place.tensor->name).what == tensor_role::kind::expert) return stem;
     }
   }
   return names_.stems.front();
 }
 
-expected<void> checkpoint::find_tensors(bool routers) {
-  experts_.resize(model_.moe_layers.size() * model_.experts * k_projections);
-  if (routers) routers_.resize(model_.moe_layers.size());
-  for (const auto& file : shards_->shards()) {
-    for (const tensor_info& tensor : file->header().tensors) {
-      if (auto fine = take(*file, tensor, routers); !fine) return fine;
-    }
-  }
-  return check_complete(routers);
-}
-
-expected<void> checkpoint::take(const tensor_file& file, const tensor_info& tensor, bool routers) {
+// Whether a tensor may stand in these files: no surplus, no wrong shape.
+expected<void> checkpoint::check(const tensor_info& tensor, bool routers) const {
   using kind = tensor_role::kind;
   const tensor_role role = role_of(names_, stem_, tensor.name);
   // Layers behind the last one predict further tokens; they are no part of this model.
   if (role.what == kind::foreign || role.layer >= model_.layers_total) return {};
-  const int layer_index = moe_index(model_, layer_id(static_cast<std::uint16_t>(role.layer)));
+  const bool dense = moe_index(model_, layer_id(static_cast<std::uint16_t>(role.layer))) < 0;
   if (role.what == kind::router) {
-    if (!routers || layer_index < 0) return {};
-    routers_[static_cast<std::size_t>(layer_index)] = {&file, &tensor};
+    if (!routers || dense) return {};
     return check_router(model_, role, tensor);
   }
   if (role.what == kind::unknown_expert)
@@ -141,46 +138,47 @@ expected<void> checkpoint::take(const tensor_file& file, const tensor_info& tens
                 fmt::format("layer {} {}", role.layer, printable(tensor.name)),
                 "a tensor of an unknown name",
                 fmt::format("{{expert}}.{} only", fmt::join(names_.projections, ", .")));
-  if (layer_index < 0)
+  if (dense)
     return fail(reason::weight_mismatch, place_text(role.layer, role.expert, tensor.name),
                 "a tensor", "none, as config.json makes this layer dense");
   if (role.expert >= model_.experts)
     return fail(reason::weight_mismatch, place_text(role.layer, role.expert, tensor.name),
                 "a tensor", fmt::format("experts 0 to {} only", model_.experts - 1));
-  experts_[place_index(static_cast<std::size_t>(layer_index), role.expert,
-                       static_cast<std::size_t>(role.part))] = {&file, &tensor};
   return check_expert(model_, role, tensor);
 }
 
-expected<void> checkpoint::check_complete(bool routers) const {
-  for (std::size_t l = 0; l < model_.moe_layers.size(); ++l) {
-    const layer_id layer = model_.moe_layers[l];
-    if (routers && routers_[l].tensor == nullptr)
-      return fail(
-          reason::weight_mismatch,
-          fmt::format("layer {} router {}", layer.value, router_tensor_name(names_, stem_, layer)),
-          "no tensor", "the router's matrix");
-    for (std::uint32_t expert = 0; expert < model_.experts; ++expert) {
-      const auto parts = std::span(experts_).subspan(place_index(l, expert, 0), k_projections);
-      const auto present =
-          std::ranges::count_if(parts, [](const place& p) { return p.tensor != nullptr; });
-      if (present == k_projections) continue;
-      const auto missing = static_cast<std::size_t>(
-          std::ranges::find(parts, nullptr, &place::tensor) - parts.begin());
-      return fail(
-          reason::weight_mismatch,
-          place_text(layer.value, expert,
-                     expert_tensor_name(names_, stem_, layer, expert, k_parts[missing])),
-          fmt::format("no tensor ({} of the expert's {} are there)", present, k_projections),
-          expected_text(model_, k_parts[missing]));
+// Appends a layer's tensors. What config.json claims costs no memory: it ends at the first tensor
+// that is not there.
+expected<void> checkpoint::find_experts(layer_id layer) {
+  for (std::uint32_t expert = 0; expert < model_.experts; ++expert) {
+    std::array<std::string, k_projections> names;
+    std::array<tensor_place, k_projections> places;
+    for (std::size_t p = 0; p < k_projections; ++p) {
+      names[p] = expert_tensor_name(names_, stem_, layer, expert, k_parts[p]);
+      places[p] = shards_->find(names[p]);
     }
+    const auto missing = std::ranges::find(places, nullptr, &tensor_place::tensor);
+    if (missing != places.end()) {
+      const auto p = static_cast<std::size_t>(missing - places.begin());
+      const auto absent = std::ranges::count(places, nullptr, &tensor_place::tensor);
+      return fail(reason::weight_mismatch, place_text(layer.value, expert, names[p]),
+                  fmt::format("no tensor ({} of the expert's {} are there)",
+                              static_cast<std::ptrdiff_t>(k_projections) - absent, k_projections),
+                  expected_text(model_, k_parts[p]));
+    }
+    experts_.insert(experts_.end(), places.begin(), places.end());
   }
   return {};
 }
 
-std::size_t checkpoint::place_index(std::size_t layer_index, std::uint32_t expert,
-                                    std::size_t part) const noexcept {
-  return (layer_index * model_.experts + expert) * k_projections + part;
+expected<void> checkpoint::find_router(layer_id layer) {
+  const std::string name = router_tensor_name(names_, stem_, layer);
+  const tensor_place place = shards_->find(name);
+  if (place.tensor == nullptr)
+    return fail(reason::weight_mismatch, fmt::format("layer {} router {}", layer.value, name),
+                "no tensor", "the router's matrix");
+  routers_.push_back(place);
+  return {};
 }
 
 }  // namespace moetier::workers

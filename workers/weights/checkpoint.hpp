@@ -52,26 +52,19 @@ class checkpoint final : public expert_source {
   expected<router_matrix> read_router(layer_id layer) const;
 
  private:
-  struct place {  // of one tensor; tensor == nullptr = not found
-    const tensor_file* file = nullptr;
-    const tensor_info* tensor = nullptr;
-  };
-
   checkpoint(model_description model, std::unique_ptr<shard_set> shards, const dialect& names);
 
   std::string_view find_stem() const noexcept;
-  expected<void> find_tensors(bool routers);
-  expected<void> take(const tensor_file& file, const tensor_info& tensor, bool routers);
-  expected<void> check_complete(bool routers) const;
-  std::size_t place_index(std::size_t layer_index, std::uint32_t expert,
-                          std::size_t part) const noexcept;
+  expected<void> check(const tensor_info& tensor, bool routers) const;
+  expected<void> find_experts(layer_id layer);
+  expected<void> find_router(layer_id layer);
 
   model_description model_;
   std::unique_ptr<shard_set> shards_;
   const dialect& names_;
   std::string_view stem_;
-  std::vector<place> experts_;  // by (MoE layer index, expert, projection)
-  std::vector<place> routers_;  // by MoE layer index; empty unless asked
+  std::vector<tensor_place> experts_;  // by (MoE layer index, expert, projection)
+  std::vector<tensor_place> routers_;  // by MoE layer index; empty unless asked
 };
 
 }  // namespace moetier::workers

@@ -36,8 +36,7 @@ void progress_bar::update(std::uint32_t done, std::uint32_t total) {
   std::string line = progress_line(label_, done, total);
   if (line == drawn_) return;
   drawn_ = std::move(line);
-  put("\r");
-  put(drawn_);
+  put("\r" + drawn_);
 }
 
 // What a terminal does not take is not worth a retry.

@@ -67,6 +67,15 @@ TEST_F(checkpoint_test, refuses_a_missing_and_a_partial_expert) {
             "found no tensor (0 of the expert's 3 are there), expected F32 [2, 4]");
 }
 
+TEST_F(checkpoint_test, a_config_that_claims_millions_of_tensors_ends_at_the_first_missing) {
+  model_.config = R"({"model_type": "qwen3_moe", "hidden_size": 4, "moe_intermediate_size": 2,)"
+                  R"( "num_experts": 4096, "num_experts_per_tok": 2, "num_hidden_layers": 1024,)"
+                  R"( "dtype": "float32"})";
+  EXPECT_EQ(refusal(),
+            "weights: layer 0 expert 0 model.layers.0.mlp.experts.0.gate_proj.weight: "
+            "found no tensor (0 of the expert's 3 are there), expected F32 [2, 4]");
+}
+
 TEST_F(checkpoint_test, refuses_surplus_tensors) {
   const small_tensor any{dtype::f32, {1}, {1.0F}};
   model_.tensors[small_model::name(1, 3, "up_proj")] = any;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -11,12 +12,18 @@
 namespace moetier::workers {
 namespace {
 
-// What is waiting in a descriptor; "" for nothing.
-std::string waiting(int descriptor) {
-  ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
-  std::array<char, 4096> bytes{};
-  const ssize_t got = ::read(descriptor, bytes.data(), bytes.size());
-  return got > 0 ? std::string(bytes.data(), static_cast<std::size_t>(got)) : "";
+// What comes out of a descriptor up to `end`, or until nothing has come for `patience_ms`: a
+// terminal hands over in pieces, and later.
+std::string read_until(int descriptor, char end, int patience_ms) {
+  std::string text;
+  pollfd waiting{.fd = descriptor, .events = POLLIN, .revents = 0};
+  while (!text.ends_with(end) && ::poll(&waiting, 1, patience_ms) == 1) {
+    std::array<char, 256> bytes{};
+    const ssize_t got = ::read(descriptor, bytes.data(), bytes.size());
+    if (got <= 0) break;
+    text.append(bytes.data(), static_cast<std::size_t>(got));
+  }
+  return text;
 }
 
 TEST(progress_bar, shows_share_and_numbers) {
@@ -37,7 +44,7 @@ TEST(progress_bar, is_silent_where_no_terminal_is) {
     progress_bar bar("weights", pipe[1]);
     bar.update(1, 2);
   }
-  EXPECT_EQ(waiting(pipe[0]), "");
+  EXPECT_EQ(read_until(pipe[0], '\n', 0), "");
   ::close(pipe[0]);
   ::close(pipe[1]);
 }
@@ -55,7 +62,7 @@ TEST(progress_bar, redraws_one_line_on_a_terminal_and_ends_it) {
     bar.update(1, 2);
     bar.update(2, 2);
   }
-  EXPECT_EQ(waiting(master),
+  EXPECT_EQ(read_until(master, '\n', 10000),
             "\rw [###############...............]  50 %  1 of 2 experts"
             "\rw [##############################] 100 %  2 of 2 experts\r\n");
   ::close(terminal);

@@ -83,6 +83,8 @@ constexpr row k_rows[] = {
     {reason::not_ready, status::unavailable, "not_ready", "the tier is not ready: {}"},
     {reason::protocol_version, status::version, "protocol_version",
      "protocol version {} is not supported; supported: {}"},
+    {reason::struct_unknown, status::version, "struct_unknown",
+     "{} asks for something beyond its first {} bytes, which this library does not know"},
     {reason::frame_malformed, status::invalid, "frame_malformed", "malformed message: {}"},
     {reason::carrier_unavailable, status::unsupported, "carrier_unavailable",
      "carrier {} cannot run: {}"},

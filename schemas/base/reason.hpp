@@ -61,6 +61,7 @@ enum class reason : std::uint16_t {
   coordinator_unreached,  // {what}
   not_ready,              // {what}
   protocol_version,       // {given} {supported}
+  struct_unknown,         // {struct} {bytes}
   frame_malformed,        // {what}
   carrier_unavailable,    // {carrier} {what}
   memory_insufficient,    // {what} {needed bytes} {available bytes}

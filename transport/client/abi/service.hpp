@@ -1,0 +1,69 @@
+#pragma once
+// A service: the connection to one coordinator, the carrier that its sessions share, and who of
+// them is to hear of what. Owned by the caller of moetier.h through its handle. What it reaches of
+// the world outside comes in as two functions, so that tests open one on a tier inside the process.
+// Thread: any.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "transport/client/abi/fork_mark.hpp"
+#include "transport/client/abi/moetier.h"
+#include "transport/client/link/tier_link.hpp"
+#include "transport/communication.hpp"
+
+namespace moetier::abi {
+
+struct service_world {
+  std::function<expected<std::unique_ptr<client::tier_link>>(std::string_view, duration_ns)>
+      connect;
+  std::function<expected<std::unique_ptr<transport::Communication>>(std::string_view)> open_carrier;
+};
+
+// The real one: Cap'n Proto RPC, and carriers by name.
+service_world real_world();
+
+class session;
+
+class service final {
+ public:
+  static expected<std::unique_ptr<service>> open(const moetier_service_options& options,
+                                                 service_world world);
+  ~service();
+
+  expected<void> check() const { return mark_.check(); }
+  expected<moetier_model_info> info();
+  expected<void> may_close() const;
+
+  client::tier_link& link() noexcept { return *link_; }
+  const std::string& tenant() const noexcept { return tenant_; }
+  // The carrier of that name, opened at its first use; a tier has one.
+  expected<transport::Communication*> carrier(const std::string& name);
+  void enter(session& s);
+  void leave(session& s) noexcept;
+
+ private:
+  service(service_world world, std::unique_ptr<client::tier_link> link, std::string tenant,
+          transport::snapshot_ptr first);
+  void hear(client::link_event event, session_id which) noexcept;
+
+  fork_mark mark_;
+  service_world world_;
+  std::string tenant_;
+  std::vector<std::uint16_t> layers_;  // what info() shows; never changes
+  transport::snapshot_ptr first_;
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<transport::Communication> carrier_;
+  std::string carrier_name_;
+  std::vector<session*> sessions_;
+
+  std::unique_ptr<client::tier_link> link_;  // last: its thread is gone before the rest is
+};
+
+std::uint32_t live_workers(const transport::routing_snapshot& snapshot) noexcept;
+
+}  // namespace moetier::abi

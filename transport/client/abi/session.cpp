@@ -1,0 +1,448 @@
+#include "transport/client/abi/session.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "schemas/base/assert.hpp"
+#include "schemas/base/limits.hpp"
+#include "transport/client/abi/session_wish.hpp"
+
+namespace moetier::abi {
+namespace {
+
+constexpr duration_ns k_open_default = 5 * k_second;
+constexpr duration_ns k_close_limit = k_second;
+constexpr duration_ns k_limit_max = 3600 * k_second;
+
+// A ticket is its number and its micro-batch in the low bits; numbers start at 1.
+constexpr unsigned k_micro_batch_bits = 3;
+static_assert(k_micro_batches_max <= 1u << k_micro_batch_bits);
+
+std::uint16_t micro_batch_of(moetier_ticket ticket) noexcept {
+  return static_cast<std::uint16_t>(ticket & ((1u << k_micro_batch_bits) - 1));
+}
+
+incarnation_id random_incarnation() {
+  std::random_device random;
+  const std::uint64_t high = random();
+  return incarnation_id(high << 32 | random());
+}
+
+bool overlap(const tensor_view& a, const tensor_view& b) noexcept {
+  return a.rows > 0 && b.rows > 0 && a.data < b.end() && b.data < a.end();
+}
+
+}  // namespace
+
+// --- life ---------------------------------------------------------------------------------------
+
+expected<std::unique_ptr<session>> session::open(service& owner,
+                                                 const moetier_session_options& options) {
+  if (auto ok = check_wish(options); !ok) return unexpected_error(ok.error());
+  const client::session_wish wish{.tenant = owner.tenant(),
+                                  .incarnation = random_incarnation(),
+                                  .tokens_max = options.max_tokens,
+                                  .micro_batches = std::max(1u, options.micro_batches),
+                                  .top_k = options.top_k,
+                                  .return_mode = static_cast<std::uint8_t>(options.return_mode),
+                                  .model_fingerprint = 0};
+  const duration_ns limit = options.open_timeout_ns == 0
+                                ? k_open_default
+                                : std::min(options.open_timeout_ns, k_limit_max);
+  const time_ns until = monotonic_now() + limit;
+  auto granted = owner.link().open_session(wish, limit);
+  if (!granted) return unexpected_error(granted.error());
+
+  // From here on the lease is closed again whatever fails: the session's end does it.
+  std::unique_ptr<session> made(new session(owner, options, std::move(*granted)));
+  const client::session_granted& lease = made->granted_;
+  auto carrier = owner.carrier(lease.snapshot->carrier);
+  if (!carrier) return unexpected_error(carrier.error());
+  client::tier_link& link = owner.link();
+  client::source_session_options source{
+      .session = lease.session,
+      .source = lease.source,
+      .incarnation = wish.incarnation,
+      .tokens_max = lease.tokens_max,
+      .micro_batches = lease.micro_batches,
+      .top_k = lease.top_k,
+      .mode = static_cast<kernels::return_mode>(options.return_mode),
+      .rows_per_chunk_max = options.max_rows_per_chunk,
+      .wait_newer = [&link](const transport::routing_snapshot& seen,
+                            duration_ns wait) { return link.wait_newer(seen, wait); },
+      .newest = [&link] { return link.newest(); }};
+  if (lease.call_deadline != 0) source.call_deadline = lease.call_deadline;
+  if (options.call_deadline_ns != 0) source.call_deadline = options.call_deadline_ns;
+  made->options_.call_deadline_ns = source.call_deadline;
+  auto opened = client::source_session::open(**carrier, source, lease.snapshot);
+  if (!opened) return unexpected_error(opened.error());
+  made->source_ = std::move(*opened);
+  const time_ns now = monotonic_now();
+  if (auto ok = link.attach(lease.session, made->source_->shape(), made->source_->address(),
+                            until > now ? until - now : 1);
+      !ok) {
+    return unexpected_error(ok.error());
+  }
+  return made;
+}
+
+session::session(service& owner, const moetier_session_options& options,
+                 client::session_granted granted)
+    : owner_(owner), options_(options), granted_(std::move(granted)) {
+  hidden_size_ = granted_.snapshot->model.hidden_size;
+  experts_ = granted_.snapshot->model.experts;
+  places_.resize(granted_.micro_batches);
+  words_.resize(granted_.micro_batches);
+  const std::size_t picks = std::size_t{granted_.tokens_max} * granted_.top_k;
+  ids_.resize(picks);
+  weights_.resize(picks);
+  generation_told_ = granted_.snapshot->generation.value;
+  owner_.enter(*this);
+}
+
+session::~session() {
+  owner_.leave(*this);
+  // A session whose opening failed still holds its lease; there is nobody to tell if this fails.
+  if (granted_.session.value != 0) {
+    static_cast<void>(owner_.link().close_session(granted_.session, k_close_limit));
+  }
+}
+
+expected<void> session::close() {
+  source_->cancel();
+  const session_id closed = std::exchange(granted_.session, session_id{});
+  if (lost_.load(std::memory_order_relaxed)) return {};
+  return owner_.link().close_session(closed, k_close_limit);
+}
+
+expected<void> session::check_lease() const {
+  if (!lost_.load(std::memory_order_relaxed)) return {};
+  return fail(reason::lease_lapsed, granted_.session.value);
+}
+
+void session::hear(client::link_event event) noexcept {
+  moetier_event told{};
+  if (const transport::snapshot_ptr newest = owner_.link().newest()) {
+    told.epoch = newest->epoch.value;
+    told.generation = newest->generation.value;
+    told.workers_live = live_workers(*newest);
+  }
+  switch (event) {
+    case client::link_event::coordinator_lost: told.kind = MOETIER_EVENT_COORDINATOR_LOST; break;
+    case client::link_event::coordinator_back: told.kind = MOETIER_EVENT_COORDINATOR_BACK; break;
+    case client::link_event::session_lost:
+      lost_.store(true, std::memory_order_relaxed);
+      told.kind = MOETIER_EVENT_SESSION_LOST;
+      break;
+    case client::link_event::snapshot:
+      told.kind = told.generation > generation_told_ ? MOETIER_EVENT_GENERATION_READY
+                                                     : MOETIER_EVENT_MEMBERSHIP;
+      generation_told_ = std::max(generation_told_, told.generation);
+      break;
+  }
+  events_.push(told);
+}
+
+// --- steps --------------------------------------------------------------------------------------
+
+expected<void> session::step_begin(const moetier_step_options& options) {
+  if (auto ok = check_wish(options); !ok) return ok;
+  if (owner_.link().session_lost(id())) lost_.store(true, std::memory_order_relaxed);
+  if (auto ok = check_lease(); !ok) return ok;
+  const std::uint64_t before = source_->snapshot().generation.value;
+  if (auto ok = source_->step_begin(options.replay != 0); !ok) return ok;
+  for (place& p : places_) p.outstanding = false;
+  const duration_ns wish =
+      options.deadline_ns == 0 ? options_.step_deadline_ns : options.deadline_ns;
+  step_limit_ = std::min(wish, k_limit_max);
+  step_until_ = wish == 0 ? 0 : monotonic_now() + step_limit_;
+  step_failure_.reset();
+  if (options.replay == 0) {
+    step_ = {};
+    attempts_ = 0;
+    ++steps_;
+  }
+  ++attempts_;
+  const transport::routing_snapshot& now = source_->snapshot();
+  if (now.generation.value != before) {
+    events_.push({.size = 0,
+                  .version = 0,
+                  .kind = MOETIER_EVENT_GENERATION_MOVED,
+                  .workers_live = live_workers(now),
+                  .epoch = now.epoch.value,
+                  .generation = now.generation.value});
+  }
+  return {};
+}
+
+expected<void> session::step_end(moetier_step_report& report) {
+  auto ended = source_->step_end();
+  const bool did_end = ended || ended.error().why != reason::sequence;
+  if (did_end) {
+    for (place& p : places_) p.outstanding = false;
+  }
+  report.status = static_cast<std::uint32_t>(step_failure_.value_or(status::ok));
+  report.attempts = attempts_;
+  report.step = source_->step();
+  report.generation = source_->snapshot().generation.value;
+  report.calls = step_.calls;
+  report.replays = step_.replays;
+  report.tokens = step_.tokens;
+  return ended;
+}
+
+// --- calls --------------------------------------------------------------------------------------
+
+expected<duration_ns> session::limit_of(std::uint64_t wish) const {
+  const duration_ns limit = wish == 0 ? options_.call_deadline_ns : std::min(wish, k_limit_max);
+  if (step_until_ == 0) return limit;
+  const time_ns now = monotonic_now();
+  if (now >= step_until_) {
+    return fail(reason::deadline_passed, fmt::format("step {}", source_->step()),
+                step_limit_ / k_millisecond);
+  }
+  return std::min(limit, step_until_ - now);
+}
+
+expected<void> session::read_ids(const DLTensor* tensor, std::uint32_t tokens) {
+  const std::uint32_t k = granted_.top_k;
+  const auto view = view_of("ids", tensor, tokens, k);
+  if (!view) return unexpected_error(view.error());
+  if (view->type != dtype::i32 && view->type != dtype::i64) {
+    return fail(reason::invalid_dtype, "ids", dtype_name(view->type), "i32 or i64");
+  }
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    const std::byte* row = view->data + t * view->pitch;
+    std::int32_t* out = ids_.data() + std::size_t{t} * k;
+    if (view->type == dtype::i32) {
+      std::memcpy(out, row, k * sizeof(std::int32_t));
+      continue;
+    }
+    for (std::uint32_t j = 0; j < k; ++j) {
+      std::int64_t id = 0;
+      std::memcpy(&id, row + j * sizeof id, sizeof id);
+      if (id < -1 || id >= std::int64_t{experts_}) {
+        return fail(reason::invalid_expert, t, j, id, experts_ - 1);
+      }
+      out[j] = static_cast<std::int32_t>(id);
+    }
+  }
+  return {};
+}
+
+expected<void> session::read_weights(const DLTensor* tensor, std::uint32_t tokens) {
+  const std::uint32_t k = granted_.top_k;
+  const auto view = view_of("weights", tensor, tokens, k);
+  if (!view) return unexpected_error(view.error());
+  if (view->type != dtype::f32) {
+    return fail(reason::invalid_dtype, "weights", dtype_name(view->type), "f32");
+  }
+  for (std::uint32_t t = 0; t < tokens; ++t) {
+    std::memcpy(weights_.data() + std::size_t{t} * k, view->data + t * view->pitch,
+                k * sizeof(float));
+  }
+  return {};
+}
+
+expected<client::layer_call> session::read_call(const moetier_call& call, tensor_view& hidden) {
+  if (auto ok = check_wish(call); !ok) return unexpected_error(ok.error());
+  const auto rows = view_of("hidden", call.hidden, hidden_size_);
+  if (!rows) return unexpected_error(rows.error());
+  hidden = *rows;
+  if (hidden.rows > granted_.tokens_max) {
+    return fail(reason::capacity, hidden.rows, granted_.tokens_max);
+  }
+  client::layer_call read{.layer = layer_id(call.layer),
+                          .micro_batch = call.micro_batch,
+                          .repeat_idx = call.repeat_idx,
+                          .repeat_count = std::max<std::uint16_t>(1, call.repeat_count),
+                          .tokens = hidden.rows,
+                          .hidden = hidden.data,
+                          .hidden_type = hidden.type,
+                          .hidden_pitch = hidden.pitch};
+  if (call.logits != nullptr) {
+    const auto logits = view_of("logits", call.logits, hidden.rows, experts_);
+    if (!logits) return unexpected_error(logits.error());
+    read.logits = logits->data;
+    read.logits_type = logits->type;
+    read.logits_pitch = logits->pitch;
+  }
+  const std::size_t picks = std::size_t{hidden.rows} * granted_.top_k;
+  if (call.ids != nullptr) {
+    if (auto ok = read_ids(call.ids, hidden.rows); !ok) return unexpected_error(ok.error());
+    read.ids = std::span<const std::int32_t>(ids_.data(), picks);
+  }
+  if (call.weights != nullptr) {
+    if (auto ok = read_weights(call.weights, hidden.rows); !ok) {
+      return unexpected_error(ok.error());
+    }
+    read.weights = std::span<const float>(weights_.data(), picks);
+  }
+  const auto limit = limit_of(call.deadline_ns);
+  if (!limit) return unexpected_error(limit.error());
+  read.deadline = *limit;
+  return read;
+}
+
+expected<moetier_ticket> session::submit(const moetier_call& call) {
+  if (auto ok = check_lease(); !ok) return unexpected_error(ok.error());
+  tensor_view hidden;
+  const auto read = read_call(call, hidden);
+  if (!read) return unexpected_error(read.error());
+  if (auto ok = source_->submit(*read); !ok) {
+    // What is refused before it is sent fails no step, but a call without replica does.
+    if (ok.error().code == status::unavailable) {
+      ++step_.failures;
+      ++all_.failures;
+      if (!step_failure_) step_failure_ = ok.error().code;
+    }
+    return unexpected_error(std::move(ok.error()));
+  }
+  place& p = places_[call.micro_batch];
+  p = {.ticket = ++last_ticket_ << k_micro_batch_bits | call.micro_batch,
+       .outstanding = true,
+       .tokens = hidden.rows,
+       .layer = read->layer,
+       .repeat_idx = call.repeat_idx,
+       .hidden = hidden};
+  words_[call.micro_batch].status = MOETIER_PENDING;
+  return p.ticket;
+}
+
+expected<void> session::known_ticket(moetier_ticket ticket) const {
+  const std::uint16_t u = micro_batch_of(ticket);
+  if (ticket != 0 && u < places_.size() && places_[u].ticket == ticket) return {};
+  return fail(reason::invalid_argument, "ticket", ticket, "one of this session's newest tickets");
+}
+
+expected<client::layer_result> session::read_result(const moetier_result& result, const place& at) {
+  if (auto ok = check_wish(result); !ok) return unexpected_error(ok.error());
+  const auto output = view_of("output", result.output, at.tokens, hidden_size_);
+  if (!output) return unexpected_error(output.error());
+  const bool is_hidden = output->data == at.hidden.data && output->pitch == at.hidden.pitch &&
+                         output->type == at.hidden.type;
+  if (!is_hidden && overlap(*output, at.hidden)) {
+    return fail(reason::invalid_argument, "output", "partly in hidden",
+                "hidden itself or memory apart from it");
+  }
+  client::layer_result read{.output = output->data, .type = output->type, .pitch = output->pitch};
+  const std::size_t picks = std::size_t{at.tokens} * granted_.top_k;
+  if (result.ids != nullptr) {
+    const auto ids = view_of("ids", result.ids, at.tokens, granted_.top_k);
+    if (!ids) return unexpected_error(ids.error());
+    if (ids->type != dtype::i32) {
+      return fail(reason::invalid_dtype, "ids", dtype_name(ids->type), "i32");
+    }
+    if (ids->rows > 1 && ids->pitch != granted_.top_k * sizeof(std::int32_t)) {
+      return fail(reason::invalid_argument, "the row stride of ids", ids->pitch / 4,
+                  fmt::format("{}", granted_.top_k));
+    }
+    read.ids = std::span(reinterpret_cast<std::int32_t*>(ids->data), picks);
+  }
+  if (result.weights != nullptr) {
+    const auto weights = view_of("weights", result.weights, at.tokens, granted_.top_k);
+    if (!weights) return unexpected_error(weights.error());
+    if (weights->type != dtype::f32) {
+      return fail(reason::invalid_dtype, "weights", dtype_name(weights->type), "f32");
+    }
+    if (weights->rows > 1 && weights->pitch != granted_.top_k * sizeof(float)) {
+      return fail(reason::invalid_argument, "the row stride of weights", weights->pitch / 4,
+                  fmt::format("{}", granted_.top_k));
+    }
+    read.weights = std::span(reinterpret_cast<float*>(weights->data), picks);
+  }
+  return read;
+}
+
+expected<void> session::collect(moetier_ticket ticket, const moetier_result& result) {
+  if (auto ok = known_ticket(ticket); !ok) return ok;
+  const std::uint16_t u = micro_batch_of(ticket);
+  place& p = places_[u];
+  if (!p.outstanding) {
+    return fail(reason::sequence, "collect", fmt::format("ticket {} has ended", ticket));
+  }
+  const auto read = read_result(result, p);
+  if (!read) return unexpected_error(read.error());
+  auto ended = source_->collect(u, *read);
+  // A refused result leaves the ticket as it was.
+  if (!ended && (ended.error().code == status::invalid)) return ended;
+  p.outstanding = false;
+  const std::uint64_t replays = ended ? source_->last_times().replays : 0;
+  for (counts* c : {&step_, &all_}) {
+    ++c->calls;
+    c->replays += replays;
+    c->tokens += p.tokens;
+    if (!ended) ++c->failures;
+  }
+  if (!ended && !step_failure_) step_failure_ = ended.error().code;
+  write_word(u, ended ? status::ok : ended.error().code);
+  return ended;
+}
+
+expected<void> session::forward(const moetier_call& call, const moetier_result& result) {
+  const auto ticket = submit(call);
+  if (!ticket) return unexpected_error(ticket.error());
+  auto ended = collect(*ticket, result);
+  if (!ended && places_[call.micro_batch].outstanding) {
+    // The result was refused and nobody has the ticket to ask again.
+    std::vector<std::byte> nowhere(std::size_t{places_[call.micro_batch].tokens} * hidden_size_ *
+                                   sizeof(float));
+    static_cast<void>(source_->collect(
+        call.micro_batch, {.output = nowhere.data(), .pitch = hidden_size_ * sizeof(float)}));
+    places_[call.micro_batch].outstanding = false;
+  }
+  return ended;
+}
+
+void session::write_word(std::uint16_t micro_batch, status code) {
+  const client::call_end& end = source_->last_end();
+  const place& p = places_[micro_batch];
+  moetier_status_word word{};
+  word.attempt = end.attempt;
+  word.layer = p.layer.value;
+  word.step = source_->step();
+  word.generation = source_->snapshot().generation.value;
+  word.repeat_idx = p.repeat_idx;
+  word.late_worker = end.worker.value;
+  word.bytes_due = end.bytes_due;
+  word.bytes_seen = end.bytes_seen;
+  word.age_ns = end.age;
+  word.status = MOETIER_PENDING;
+  words_[micro_batch] = word;
+  // Another thread that sees the end sees all of it.
+  std::atomic_ref<std::uint32_t>(words_[micro_batch].status)
+      .store(static_cast<std::uint32_t>(code), std::memory_order_release);
+}
+
+expected<void> session::ack_generation(std::uint64_t generation) const {
+  const std::uint64_t current = source_->snapshot().generation.value;
+  if (generation == current) return {};
+  return fail(reason::invalid_argument, "generation", generation, current);
+}
+
+moetier_stats_snapshot session::stats() const {
+  const transport::routing_snapshot& now = source_->snapshot();
+  const client::call_times& times = source_->last_times();
+  moetier_stats_snapshot stats{};
+  stats.steps = steps_;
+  stats.calls = all_.calls;
+  stats.tokens = all_.tokens;
+  stats.failures = all_.failures;
+  stats.replays = all_.replays;
+  stats.epoch = now.epoch.value;
+  stats.generation = now.generation.value;
+  stats.workers = static_cast<std::uint32_t>(now.workers.size());
+  stats.workers_live = live_workers(now);
+  stats.route_ns = times.route;
+  stats.pack_ns = times.pack;
+  stats.wait_ns = times.wait;
+  stats.sum_ns = times.sum;
+  stats.total_ns = times.total;
+  return stats;
+}
+
+}  // namespace moetier::abi

@@ -1,0 +1,94 @@
+#pragma once
+// A session as the C interface shows it: a lease, a source session on the service's carrier, its
+// tickets, status words, events and counts. It turns tensors and options into the source half's
+// values; all data work is the source half's. Owned by the caller through its handle.
+// Thread: owner (serialised by the caller); hear(), next_event(): any.
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "transport/client/abi/event_queue.hpp"
+#include "transport/client/abi/moetier.h"
+#include "transport/client/abi/service.hpp"
+#include "transport/client/abi/tensor_view.hpp"
+#include "transport/client/source/source_session.hpp"
+
+namespace moetier::abi {
+
+class session final {
+ public:
+  static expected<std::unique_ptr<session>> open(service& owner,
+                                                 const moetier_session_options& options);
+  ~session();
+
+  session_id id() const noexcept { return granted_.session; }
+  expected<void> check() const { return owner_.check(); }
+  expected<void> close();
+
+  expected<void> step_begin(const moetier_step_options& options);
+  expected<void> step_end(moetier_step_report& report);
+  expected<moetier_ticket> submit(const moetier_call& call);
+  expected<void> collect(moetier_ticket ticket, const moetier_result& result);
+  expected<void> forward(const moetier_call& call, const moetier_result& result);
+  expected<void> known_ticket(moetier_ticket ticket) const;
+  expected<void> ack_generation(std::uint64_t generation) const;
+
+  moetier_stats_snapshot stats() const;
+  std::span<const moetier_status_word> words() const noexcept { return words_; }
+  event_queue& events() noexcept { return events_; }
+  void hear(client::link_event event) noexcept;  // link's thread
+
+ private:
+  // What is known of a micro-batch's ticket from submit to collect.
+  struct place {
+    moetier_ticket ticket = 0;  // of its newest call
+    bool outstanding = false;
+    std::uint32_t tokens = 0;
+    layer_id layer;
+    std::uint16_t repeat_idx = 0;
+    tensor_view hidden;  // where it lay, for the overlap rule
+  };
+  struct counts {
+    std::uint64_t calls = 0;
+    std::uint64_t tokens = 0;
+    std::uint64_t failures = 0;
+    std::uint64_t replays = 0;
+  };
+
+  session(service& owner, const moetier_session_options& options, client::session_granted granted);
+  expected<client::layer_call> read_call(const moetier_call& call, tensor_view& hidden);
+  expected<void> read_ids(const DLTensor* tensor, std::uint32_t tokens);
+  expected<void> read_weights(const DLTensor* tensor, std::uint32_t tokens);
+  expected<client::layer_result> read_result(const moetier_result& result, const place& at);
+  expected<duration_ns> limit_of(std::uint64_t wish) const;
+  expected<void> check_lease() const;
+  void write_word(std::uint16_t micro_batch, status code);
+
+  service& owner_;
+  moetier_session_options options_;
+  client::session_granted granted_;
+  std::unique_ptr<client::source_session> source_;
+  event_queue events_;
+  std::uint64_t generation_told_ = 0;  // link's thread
+  std::atomic<bool> lost_{false};
+
+  std::uint32_t hidden_size_ = 0;
+  std::uint32_t experts_ = 0;
+  std::vector<place> places_;               // by micro-batch
+  std::vector<moetier_status_word> words_;  // by micro-batch
+  std::vector<std::int32_t> ids_;           // [tokens_max, k]: dense copies of a call's picks
+  std::vector<float> weights_;
+  moetier_ticket last_ticket_ = 0;
+  duration_ns step_limit_ = 0;
+  time_ns step_until_ = 0;  // 0 = no deadline
+  std::optional<status> step_failure_;
+  std::uint32_t attempts_ = 0;
+  counts step_;
+  counts all_;
+  std::uint64_t steps_ = 0;
+};
+
+}  // namespace moetier::abi

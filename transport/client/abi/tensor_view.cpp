@@ -1,0 +1,94 @@
+#include "transport/client/abi/tensor_view.hpp"
+
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace moetier::abi {
+namespace {
+
+// A row may be this far from the next; keeps all address arithmetic inside 63 bits.
+constexpr std::int64_t k_stride_max = std::int64_t{1} << 40;
+constexpr std::int64_t k_rows_max = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t k_dims_shown = 8;
+
+std::string shape_text(const DLTensor& t) {
+  std::string text = "[";
+  for (int i = 0; i < t.ndim && i < k_dims_shown; ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", t.shape[i]);
+  }
+  return text + (t.ndim > k_dims_shown ? ", ...]" : "]");
+}
+
+dtype type_of(const DLDataType& t) noexcept {
+  if (t.lanes != 1) return dtype::other;
+  switch (t.code) {
+    case kDLFloat: return t.bits == 32 ? dtype::f32 : t.bits == 16 ? dtype::f16 : dtype::other;
+    case kDLBfloat: return t.bits == 16 ? dtype::bf16 : dtype::other;
+    case kDLInt: return t.bits == 32 ? dtype::i32 : t.bits == 64 ? dtype::i64 : dtype::other;
+    case kDLUInt: return t.bits == 8 ? dtype::u8 : t.bits == 32 ? dtype::u32 : dtype::other;
+    default: return dtype::other;
+  }
+}
+
+}  // namespace
+
+expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uint32_t width) {
+  if (tensor == nullptr) return tensor_view{.type = dtype::f32, .width = width};
+  const DLTensor& t = *tensor;
+  if (t.device.device_type != kDLCPU) {
+    return fail(reason::not_enabled,
+                fmt::format("{} on device type {}", name, static_cast<int>(t.device.device_type)));
+  }
+  const std::string due = fmt::format("[T, {}]", width);
+  if (t.ndim != 2 || t.shape == nullptr) {
+    return fail(
+        reason::invalid_shape, name,
+        t.shape == nullptr || t.ndim < 0 ? fmt::format("of {} dimensions", t.ndim) : shape_text(t),
+        due);
+  }
+  if (t.shape[0] < 0 || t.shape[0] > k_rows_max || t.shape[1] != std::int64_t{width}) {
+    return fail(reason::invalid_shape, name, shape_text(t), due);
+  }
+  tensor_view view{
+      .type = type_of(t.dtype), .rows = static_cast<std::uint32_t>(t.shape[0]), .width = width};
+  if (view.type == dtype::other) {
+    return fail(reason::invalid_dtype, name,
+                fmt::format("{}:{}:{}", t.dtype.code, t.dtype.bits, t.dtype.lanes),
+                "f32, f16, bf16, i32 or i64");
+  }
+  std::int64_t row_stride = width;
+  if (t.strides != nullptr) {
+    if (t.strides[1] != 1 && width > 1) {
+      return fail(reason::invalid_argument, fmt::format("the last stride of {}", name),
+                  t.strides[1], "1: elements of a row lie side by side");
+    }
+    row_stride = t.strides[0];
+    if (view.rows > 1 && (row_stride < std::int64_t{width} || row_stride > k_stride_max)) {
+      return fail(reason::invalid_argument, fmt::format("the row stride of {}", name), row_stride,
+                  fmt::format("{} or more", width));
+    }
+    if (view.rows <= 1) row_stride = width;
+  }
+  view.pitch = static_cast<std::size_t>(row_stride) * dtype_bytes(view.type);
+  if (view.rows > 0) {
+    if (t.data == nullptr) {
+      return fail(reason::invalid_argument, name, "null", fmt::format("data of {}", shape_text(t)));
+    }
+    view.data = static_cast<std::byte*>(t.data) + t.byte_offset;
+  }
+  return view;
+}
+
+expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uint32_t rows,
+                              std::uint32_t width) {
+  auto view = view_of(name, tensor, width);
+  if (view && view->rows != rows) {
+    return fail(reason::invalid_shape, name, fmt::format("[{}, {}]", view->rows, width),
+                fmt::format("[{}, {}]", rows, width));
+  }
+  return view;
+}
+
+}  // namespace moetier::abi

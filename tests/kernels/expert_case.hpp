@@ -139,7 +139,8 @@ inline std::vector<float> outputs_of(Backend& backend, const page_table& pages, 
 }
 
 inline bool equal_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 }  // namespace moetier::kernels

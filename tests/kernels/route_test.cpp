@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -31,9 +31,11 @@ struct routed {
 
   bool ok() const { return refusal.why == reason::none; }
   bool operator==(const routed& other) const {
-    return ids == other.ids && weights.size() == other.weights.size() &&
-           std::memcmp(weights.data(), other.weights.data(), weights.size() * 4) == 0 &&
-           refusal.text == other.refusal.text;
+    return ids == other.ids && refusal.text == other.refusal.text &&
+           std::equal(weights.begin(), weights.end(), other.weights.begin(), other.weights.end(),
+                      [](float a, float b) {
+                        return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+                      });
   }
 };
 

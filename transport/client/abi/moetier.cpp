@@ -7,7 +7,7 @@
 #include "transport/client/abi/session_wish.hpp"
 #include "transport/client/abi/versioned_struct.hpp"
 
-// The functions of moetier.h: arguments in, one call inside the guard, results out.
+// The functions of moetier.h on open handles: arguments in, one call inside the guard, results out.
 
 namespace moetier::abi {
 namespace {
@@ -40,18 +40,6 @@ moetier_status with(Handle* handle, Body&& body) noexcept {
 
 }  // namespace
 
-expected<void> open_service(const moetier_service_options* options, moetier_service** out,
-                            service_world world) {
-  if (out == nullptr) return null_argument("service");
-  *out = nullptr;
-  const auto wish = read_struct("service options", options);
-  if (!wish) return unexpected_error(wish.error());
-  auto made = service::open(*wish, std::move(world));
-  if (!made) return unexpected_error(made.error());
-  *out = new moetier_service{std::move(*made)};
-  return {};
-}
-
 }  // namespace moetier::abi
 
 using namespace moetier;
@@ -64,11 +52,6 @@ const char* moetier_status_name(moetier_status code) {
 }
 
 const moetier_error* moetier_last_error(void) { return last_error(); }
-
-moetier_status moetier_service_open(const moetier_service_options* options,
-                                    moetier_service** service) {
-  return guarded([&] { return open_service(options, service, real_world()); });
-}
 
 moetier_status moetier_service_info(moetier_service* service, moetier_model_info* info) {
   return with(service, [&](abi::service& s) -> expected<void> {

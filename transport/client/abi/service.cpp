@@ -22,12 +22,6 @@ void copy_text(char (&to)[N], std::string_view from) noexcept {
 
 }  // namespace
 
-service_world real_world() {
-  return {.connect = [](std::string_view address,
-                        duration_ns limit) { return client::connect(address, limit); },
-          .open_carrier = [](std::string_view name) { return transport::open_carrier(name, {}); }};
-}
-
 std::uint32_t live_workers(const transport::routing_snapshot& snapshot) noexcept {
   return static_cast<std::uint32_t>(
       std::count_if(snapshot.workers.begin(), snapshot.workers.end(),

@@ -23,9 +23,6 @@ struct service_world {
   std::function<expected<std::unique_ptr<transport::Communication>>(std::string_view)> open_carrier;
 };
 
-// The real one: Cap'n Proto RPC, and carriers by name.
-service_world real_world();
-
 class session;
 
 class service final {

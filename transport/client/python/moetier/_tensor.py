@@ -1,0 +1,86 @@
+"""Arrays of the caller as DLTensors, without a copy: NumPy arrays by their own pointers, everything else by the
+capsule of its __dlpack__ (DLPack 0.6)."""
+
+import ctypes
+
+import numpy
+
+from . import _abi
+from .errors import Invalid
+
+_CPU = 1
+_CODES = {"i": 0, "u": 1, "f": 2}
+_BFLOAT = 4
+
+_get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+class Tensor:
+    """A DLTensor and what must live as long as it is used."""
+
+    __slots__ = ("struct", "keep")
+
+    def __init__(self, struct, keep):
+        self.struct = struct
+        self.keep = keep
+
+    @property
+    def pointer(self):
+        return ctypes.pointer(self.struct)
+
+    @property
+    def shape(self):
+        return tuple(self.struct.shape[i] for i in range(self.struct.ndim))
+
+    @property
+    def is_bfloat16(self):
+        return self.struct.dtype.code == _BFLOAT
+
+
+def _from_numpy(array, bfloat16):
+    if bfloat16:
+        if array.dtype.itemsize != 2:
+            raise Invalid("dtype=\"bfloat16\" needs a uint16 array, not %s" % array.dtype, reason="invalid_dtype")
+        dtype = _abi.DLDataType(_BFLOAT, 16, 1)
+    elif array.dtype.name == "bfloat16":  # of the ml_dtypes package
+        dtype = _abi.DLDataType(_BFLOAT, 16, 1)
+    elif array.dtype.kind in _CODES and array.dtype.isnative:
+        dtype = _abi.DLDataType(_CODES[array.dtype.kind], array.dtype.itemsize * 8, 1)
+    else:
+        raise Invalid("arrays of dtype %s cannot be passed" % array.dtype, reason="invalid_dtype")
+    if any(stride % array.itemsize for stride in array.strides):
+        raise Invalid("strides %s are not whole elements" % (array.strides,), reason="invalid_shape")
+    n = array.ndim
+    shape = (ctypes.c_int64 * n)(*array.shape)
+    strides = (ctypes.c_int64 * n)(*(stride // array.itemsize for stride in array.strides))
+    struct = _abi.DLTensor(data=array.ctypes.data, device_type=_CPU, device_id=0, ndim=n, dtype=dtype,
+                           shape=shape, strides=strides, byte_offset=0)
+    return Tensor(struct, (array, shape, strides))
+
+
+def tensor(name, value, dtype=None, writable=False):
+    """`value` as a Tensor; dtype="bfloat16" reads a 16-bit array as bfloat16."""
+    if dtype not in (None, "bfloat16"):
+        raise Invalid("dtype is %r; allowed: None or \"bfloat16\"" % (dtype,), reason="invalid_dtype")
+    if isinstance(value, numpy.ndarray):
+        if writable and not value.flags.writeable:
+            raise Invalid("%s is a read-only array" % name, reason="invalid_argument")
+        return _from_numpy(value, dtype == "bfloat16")
+    if not hasattr(value, "__dlpack__"):
+        raise Invalid("%s is a %s; allowed: a NumPy array or an object with __dlpack__" % (name, type(value).__name__),
+                      reason="invalid_argument")
+    capsule = value.__dlpack__()
+    address = _get_pointer(capsule, b"dltensor")
+    # A DLManagedTensor begins with its DLTensor. The capsule stays unconsumed: it frees itself after the call.
+    return Tensor(_abi.DLTensor.from_address(address), (value, capsule))
+
+
+def empty_like(value, shape, given):
+    """A new array for an output like the input `value`: NumPy for NumPy, else by the library that made it."""
+    if isinstance(value, numpy.ndarray):
+        return numpy.empty(shape, value.dtype)
+    if hasattr(value, "new_empty"):
+        return value.new_empty(shape)
+    kinds = {(2, 32): numpy.float32, (2, 16): numpy.float16, (_BFLOAT, 16): numpy.uint16}
+    return numpy.empty(shape, kinds.get((given.struct.dtype.code, given.struct.dtype.bits), numpy.float32))

@@ -1,0 +1,316 @@
+"""Services, sessions and steps: the objects of moetier.h with Python's manners."""
+
+import collections
+import ctypes
+import warnings
+
+import numpy
+
+from . import _abi
+from ._tensor import empty_like, tensor
+from .errors import BadState, Degraded, Error, Invalid
+
+Model = collections.namedtuple("Model", "model_type hidden_size intermediate_size experts top_k layers_total moe_layers "
+                                        "fingerprint epoch generation workers workers_live exact_allowed routing_method "
+                                        "carrier backend")
+Event = collections.namedtuple("Event", "kind workers_live epoch generation")
+Stats = collections.namedtuple("Stats", "steps calls tokens failures replays epoch generation workers workers_live "
+                                        "route_ns pack_ns wait_ns sum_ns total_ns")
+StepReport = collections.namedtuple("StepReport", "status attempts step generation calls replays tokens missing")
+Tls = collections.namedtuple("Tls", "cert key ca")
+
+_CLASSES = {"default": 0, "decode": 1, "prefill": 2, "batch": 3}
+_RETURN_MODES = {"partial": 0, "exact": 1}
+_DTYPES = {"auto": 0, "float32": 1, "bfloat16": 2, "float16": 3, "float8": 4}
+_SIDES = {"client": 0, "tier": 1}
+_ACKS = {"auto": 0, "manual": 1}
+_BAD_ROWS = {"reject": 0, "flag": 1}
+_ON_MISSING = {"fail": 0, "degrade": 1, "wait": 2}
+_EVENTS = {1: "GENERATION_READY", 2: "GENERATION_MOVED", 3: "MEMBERSHIP", 4: "SUSPECT", 5: "CREDITS", 6: "DRAIN",
+           7: "EXPERTS_MISSING", 8: "COORDINATOR_LOST", 9: "COORDINATOR_BACK", 10: "RECAPTURE", 11: "SESSION_LOST",
+           12: "OVERFLOW"}
+
+
+def _pick(name, value, choices):
+    try:
+        return choices[value]
+    except (KeyError, TypeError):
+        raise Invalid("%s is %r; allowed: %s" % (name, value, ", ".join(choices)), reason="invalid_argument") from None
+
+
+def _number(name, value, largest):
+    if isinstance(value, bool) or not isinstance(value, (int, numpy.integer)) or not 0 <= value <= largest:
+        raise Invalid("%s is %r; allowed: 0 to %d" % (name, value, largest), reason="invalid_argument")
+    return int(value)
+
+
+def _nanoseconds(name, seconds):
+    if seconds is None:
+        return 0
+    if not isinstance(seconds, (int, float)) or not 0 <= seconds <= 1e9:
+        raise Invalid("%s is %r; allowed: seconds from 0 to 1e9" % (name, seconds), reason="invalid_argument")
+    return max(1, int(seconds * 1e9))
+
+
+def connect(address, tls=None, *, timeout=5.0, tenant=None, model_fingerprint=0):
+    """Connects to the coordinator at "host:port" and returns a Service."""
+    options = _abi.ServiceOptions(address=str(address).encode(), tenant=None if tenant is None else tenant.encode(),
+                                  connect_timeout_ns=_nanoseconds("timeout", timeout),
+                                  model_fingerprint=model_fingerprint)
+    keep = None
+    if tls is not None:
+        keep = ctypes.create_string_buffer(1)
+        options.tls = ctypes.cast(keep, ctypes.c_void_p)
+    handle = ctypes.c_void_p()
+    _abi.check(_abi.library().moetier_service_open(ctypes.byref(options), ctypes.byref(handle)))
+    return Service(handle)
+
+
+class _Handle:
+    """A handle of the library: open until close(), which `with` calls."""
+
+    _what = "handle"
+
+    def __init__(self, handle):
+        self._open_handle = handle
+
+    @property
+    def _handle(self):
+        if self._open_handle is None:
+            raise BadState("this %s is closed" % self._what, reason="sequence")
+        return self._open_handle
+
+    @property
+    def closed(self):
+        return self._open_handle is None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+
+class Service(_Handle):
+    """A connection to a tier. Thread-safe. close() closes its open sessions first."""
+
+    _what = "service"
+
+    def __init__(self, handle):
+        super().__init__(handle)
+        self._sessions = []
+
+    @property
+    def model(self):
+        """What the tier serves now, as a Model."""
+        info = _abi.ModelInfo()
+        _abi.check(_abi.library().moetier_service_info(self._handle, ctypes.byref(info)))
+        return Model(model_type=info.model_type.decode(), hidden_size=info.hidden_size,
+                     intermediate_size=info.intermediate_size, experts=info.experts, top_k=info.top_k,
+                     layers_total=info.layers_total, moe_layers=tuple(info.moe_layers[:info.moe_layer_count]),
+                     fingerprint=info.fingerprint, epoch=info.epoch, generation=info.generation, workers=info.workers,
+                     workers_live=info.workers_live, exact_allowed=bool(info.exact_allowed),
+                     routing_method=info.routing_method, carrier=info.carrier.decode(), backend=info.backend.decode())
+
+    def session(self, *, deadline_class="decode", max_tokens=0, micro_batches=1, top_k=0, return_mode="partial",
+                max_rows_per_chunk=0, call_deadline=None, step_deadline=None, open_timeout=None, max_workers=0,
+                dispatch_dtype="auto", return_dtype="auto", gate="client", shared_experts="client", ack="auto",
+                bad_rows="reject", on_missing="fail", max_missing_weight=0.0, low_latency=False, dry_run=False):
+        """Opens a Session: a lease on the tier with buffers for max_tokens per micro-batch (0: the tier's limit).
+
+        Deadlines are seconds. What this version of the tier cannot do yet raises Unsupported.
+        """
+        u32 = 0xffffffff
+        options = _abi.SessionOptions(
+            deadline_class=_pick("deadline_class", deadline_class, _CLASSES),
+            max_tokens=_number("max_tokens", max_tokens, u32),
+            micro_batches=_number("micro_batches", micro_batches, u32), top_k=_number("top_k", top_k, u32),
+            return_mode=_pick("return_mode", return_mode, _RETURN_MODES),
+            max_rows_per_chunk=_number("max_rows_per_chunk", max_rows_per_chunk, u32),
+            call_deadline_ns=_nanoseconds("call_deadline", call_deadline),
+            step_deadline_ns=_nanoseconds("step_deadline", step_deadline),
+            open_timeout_ns=_nanoseconds("open_timeout", open_timeout),
+            max_workers=_number("max_workers", max_workers, u32),
+            dispatch_dtype=_pick("dispatch_dtype", dispatch_dtype, _DTYPES),
+            return_dtype=_pick("return_dtype", return_dtype, _DTYPES), gate=_pick("gate", gate, _SIDES),
+            shared_experts=_pick("shared_experts", shared_experts, _SIDES), ack=_pick("ack", ack, _ACKS),
+            bad_rows=_pick("bad_rows", bad_rows, _BAD_ROWS), on_missing=_pick("on_missing", on_missing, _ON_MISSING),
+            max_missing_weight=max_missing_weight, low_latency=int(bool(low_latency)), dry_run=int(bool(dry_run)))
+        handle = ctypes.c_void_p()
+        _abi.check(_abi.library().moetier_session_open(self._handle, ctypes.byref(options), ctypes.byref(handle)))
+        session = Session(handle, self, top_k or self.model.top_k)
+        self._sessions.append(session)
+        return session
+
+    def close(self):
+        if self._open_handle is None:
+            return
+        for session in list(self._sessions):
+            session.close()
+        _abi.check(_abi.library().moetier_service_close(self._open_handle))
+        self._open_handle = None
+
+
+class Session(_Handle):
+    """One attention service's lease. Its calls are made by one thread at a time; sessions never wait for each other."""
+
+    _what = "session"
+
+    def __init__(self, handle, service, top_k):
+        super().__init__(handle)
+        self._service = service
+        self._top_k = top_k
+
+    def step(self, *, stream=None, replay=False, deadline=None, warmup=False):
+        """A step, begun by `with`. replay=True runs the last step again after a failed call."""
+        return Step(self, stream, replay, deadline, warmup)
+
+    @property
+    def stats(self):
+        """Counts since open and times of the last call, as Stats."""
+        shown = _abi.StatsSnapshot()
+        _abi.check(_abi.library().moetier_stats(self._handle, ctypes.byref(shown)))
+        return Stats(*(getattr(shown, field) for field in Stats._fields))
+
+    def next_event(self, timeout=0.0):
+        """The next Event, or None when none came within `timeout` seconds."""
+        event = _abi.Event()
+        limit = _nanoseconds("timeout", timeout) if timeout else 0
+        if _abi.check(_abi.library().moetier_next_event(self._handle, ctypes.byref(event), limit)) == _abi.PENDING:
+            return None
+        return Event(_EVENTS.get(event.kind, str(event.kind)), event.workers_live, event.epoch, event.generation)
+
+    def fileno(self):
+        """A descriptor that is readable while events wait, for select and asyncio."""
+        return _abi.library().moetier_event_fd(self._handle)
+
+    def ack_generation(self, generation):
+        _abi.check(_abi.library().moetier_ack_generation(self._handle, _number("generation", generation, 2**64 - 1)))
+
+    def close(self):
+        if self._open_handle is None:
+            return
+        handle, self._open_handle = self._open_handle, None
+        self._service._sessions.remove(self)
+        _abi.check(_abi.library().moetier_session_close(handle))
+
+
+class Ticket:
+    """One submitted call, to be collected once."""
+
+    __slots__ = ("number", "micro_batch", "_like", "_given", "_dtype", "_shape")
+
+    def __init__(self, number, micro_batch, like, given, dtype):
+        self.number = number
+        self.micro_batch = micro_batch
+        self._like = like
+        self._given = given
+        self._dtype = dtype
+        self._shape = given.shape
+
+
+class Step:
+    """One forward pass through a model's MoE layers. The tier's generation and placement hold still inside it."""
+
+    def __init__(self, session, stream, replay, deadline, warmup):
+        self._session = session
+        self._stream = stream
+        self._options = _abi.StepOptions(replay=int(bool(replay)), warmup=int(bool(warmup)),
+                                         deadline_ns=_nanoseconds("deadline", deadline))
+        self._open = {}  # number -> Ticket
+        self.report = None  # a StepReport once the step has ended
+
+    def __enter__(self):
+        _abi.check(_abi.library().moetier_step_begin(self._session._handle, ctypes.byref(self._options), self._stream))
+        return self
+
+    def __exit__(self, kind, exception, traceback):
+        if self._session.closed:
+            return
+        if kind is None:
+            self._end()
+            return
+        # The exception under way is the one to see; calls that nobody will collect any more are ended here.
+        for ticket in list(self._open.values()):
+            try:
+                self.collect(ticket)
+            except Error:
+                pass
+        try:
+            self._end()
+        except Error:
+            pass
+
+    def _end(self):
+        report = _abi.StepReport()
+        status = _abi.library().moetier_step_end(self._session._handle, None, ctypes.byref(report))
+        self.report = StepReport(status=_abi.library().moetier_status_name(report.status).decode(),
+                                 attempts=report.attempts, step=report.step, generation=report.generation,
+                                 calls=report.calls, replays=report.replays, tokens=report.tokens, missing=())
+        _abi.check(status)
+
+    def submit(self, layer, hidden, logits=None, ids=None, weights=None, *, micro_batch=0, repeat_idx=0,
+               repeat_count=1, dtype=None, deadline=None):
+        """Sends one MoE layer's call and returns its Ticket.
+
+        hidden [T, H]; then logits [T, E], or ids [T, k] (-1: no expert) with weights [T, k]. dtype="bfloat16" reads
+        16-bit hidden and logits as bfloat16. Inputs may change once this returns.
+        """
+        given = tensor("hidden", hidden, dtype)
+        call = _abi.Call(layer=_number("layer", layer, 0xffff), micro_batch=_number("micro_batch", micro_batch, 0xffff),
+                         repeat_idx=_number("repeat_idx", repeat_idx, 0xffff),
+                         repeat_count=_number("repeat_count", repeat_count, 0xffff), hidden=given.pointer,
+                         deadline_ns=_nanoseconds("deadline", deadline))
+        keep = [given]
+        for name, value in (("logits", logits), ("ids", ids), ("weights", weights)):
+            if value is None:
+                continue
+            is_bfloat16 = name == "logits" and dtype == "bfloat16" and getattr(value, "itemsize", 0) == 2
+            keep.append(tensor(name, value, "bfloat16" if is_bfloat16 else None))
+            setattr(call, name, keep[-1].pointer)
+        number = ctypes.c_uint64()
+        _abi.check(_abi.library().moetier_submit(self._session._handle, ctypes.byref(call), self._stream,
+                                                 ctypes.byref(number)))
+        ticket = Ticket(number.value, call.micro_batch, hidden, given, dtype)
+        self._open[ticket.number] = ticket
+        return ticket
+
+    def collect(self, ticket, out=None, *, routing=False):
+        """Waits for a ticket's rows and returns them: in `out`, or in a new array like hidden.
+
+        routing=True returns (rows, ids, weights) with the experts as they were used.
+        """
+        if out is None:
+            out = empty_like(ticket._like, ticket._shape, ticket._given)
+        bfloat16 = ticket._given.is_bfloat16 and getattr(out, "itemsize", 0) == 2
+        into = tensor("out", out, "bfloat16" if bfloat16 and isinstance(out, numpy.ndarray) else None, writable=True)
+        result = _abi.Result(output=into.pointer)
+        keep = [into]
+        if routing:
+            picks = (ticket._shape[0], self._session._top_k)
+            ids, weights = numpy.empty(picks, numpy.int32), numpy.empty(picks, numpy.float32)
+            keep += [tensor("ids", ids), tensor("weights", weights)]
+            result.ids, result.weights = keep[1].pointer, keep[2].pointer
+        try:
+            status = _abi.check(_abi.library().moetier_collect(self._session._handle, ticket.number,
+                                                               ctypes.byref(result), self._stream))
+        except Invalid:
+            raise  # the ticket is still to be collected
+        except Error:
+            self._open.pop(ticket.number, None)
+            raise
+        self._open.pop(ticket.number, None)
+        if status == _abi.DEGRADED:
+            warnings.warn("some experts are missing from these rows", Degraded, stacklevel=2)
+        return (out, ids, weights) if routing else out
+
+    def forward(self, layer, hidden, logits=None, ids=None, weights=None, *, out=None, micro_batch=0, repeat_idx=0,
+                repeat_count=1, dtype=None, deadline=None, routing=False):
+        """submit() and collect() in one."""
+        ticket = self.submit(layer, hidden, logits, ids, weights, micro_batch=micro_batch, repeat_idx=repeat_idx,
+                             repeat_count=repeat_count, dtype=dtype, deadline=deadline)
+        try:
+            return self.collect(ticket, out, routing=routing)
+        except Invalid:
+            self.collect(ticket)  # a wrong `out`: the call itself still ends here
+            raise

@@ -1,7 +1,7 @@
 // A worker in a process of its own, for ucx_process_test: it speaks over standard input and output
 // in lines. First it prints its address; then it is told each source's identity and address; from
-// then on it answers every arrival with the rows' own hidden bytes, or holds them, until its input
-// ends.
+// then on it answers every arrival with the rows' own hidden bytes, or holds it and says so, until
+// its input ends.
 //
 //   ucx_peer echo|hold
 
@@ -35,7 +35,10 @@ int main(int argc, char** argv) {
   for (;;) {
     arrival a;
     while ((*worker)->poll(std::span(&a, 1)) == 1) {
-      if (holds) continue;
+      if (holds) {
+        std::cout << "held" << std::endl;
+        continue;
+      }
       const auto region = (*worker)->return_region(a.ticket);
       if (!a.hidden.empty()) std::memcpy(region.data(), a.hidden.data(), a.hidden.size());
       (*worker)->give_back(a.ticket, a.rows, status::ok, 0);

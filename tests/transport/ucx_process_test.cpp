@@ -80,9 +80,12 @@ TEST_F(ucx_process, ends_all_open_exchanges_soon_after_the_worker_is_killed) {
     std::set<exchange_ticket> open;
     for (std::uint64_t step = 1; step <= 3; ++step)
       open.insert(s.send(k_peer_worker.worker, step, 1, 1));
+    for (int i = 0; i < 3; ++i) ASSERT_EQ(child->read_line(), "held");
+    // The worker's first words connect the pair; the library sees no peer die before that, and the
+    // call's deadline has to.
+    for (int i = 0; i < 100; ++i) s.half->poll({});
     // In rendezvous when death comes; without it only the keepalive can tell.
     if (round % 2 == 1) open.insert(s.send(k_peer_worker.worker, 4, 2000, 1));
-    s.half->poll({});
     const auto killed = std::chrono::steady_clock::now();
     child->kill(SIGKILL);
     EXPECT_EQ(child->reap(), -SIGKILL);

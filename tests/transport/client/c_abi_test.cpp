@@ -15,14 +15,18 @@ class c_abi : public testing::Test {
     ASSERT_TRUE(abi::open_service(&options, &service, world_of(tier)));
   }
   void TearDown() override {
-    if (session != nullptr) { EXPECT_EQ(moetier_session_close(session), MOETIER_OK); }
+    if (session != nullptr) {
+      EXPECT_EQ(moetier_session_close(session), MOETIER_OK);
+    }
     EXPECT_EQ(moetier_service_close(service), MOETIER_OK);
   }
   void open(moetier_session_options options = sized<moetier_session_options>()) {
     tier.mode = static_cast<kernels::return_mode>(options.return_mode);
     ASSERT_EQ(moetier_session_open(service, &options, &session), MOETIER_OK) << last_text();
   }
-  void begin() { ASSERT_EQ(moetier_step_begin(session, nullptr, nullptr), MOETIER_OK) << last_text(); }
+  void begin() {
+    ASSERT_EQ(moetier_step_begin(session, nullptr, nullptr), MOETIER_OK) << last_text();
+  }
 
   void expect_refused(moetier_status got, moetier_status due, const std::string& text) {
     EXPECT_EQ(got, due);
@@ -174,13 +178,15 @@ TEST_F(c_abi, refuses_tensors_that_do_not_fit) {
   with([](call_rig& r) { r.hidden.shape[0] = -1; }, "hidden has shape [-1, 10]; expected [T, 10]");
   with([](call_rig& r) { r.hidden.shape[0] = INT64_MAX; },
        "hidden has shape [9223372036854775807, 10]; expected [T, 10]");
-  with([](call_rig& r) { r.hidden.shape[0] = 17; },
-       "17 tokens exceed the session's limit of 16");
+  with([](call_rig& r) { r.hidden.shape[0] = 17; }, "17 tokens exceed the session's limit of 16");
   with([](call_rig& r) { r.hidden.dl.ndim = 1; }, "hidden has shape [4]; expected [T, 10]");
   with([](call_rig& r) { r.hidden.dl.shape = nullptr; },
        "hidden has shape of 2 dimensions; expected [T, 10]");
-  with([](call_rig& r) { r.hidden.dl.dtype = {kDLFloat, 64, 1}; },
-       "hidden has dtype 2:64:1; allowed: f32, f16, bf16, i32 or i64");
+  with(
+      [](call_rig& r) {
+        r.hidden.dl.dtype = {kDLFloat, 64, 1};
+      },
+      "hidden has dtype 2:64:1; allowed: f32, f16, bf16, i32 or i64");
   with([](call_rig& r) { r.hidden.dl.dtype = k_dl_i32; },
        "hidden has dtype i32; allowed: f32, f16 or bf16");
   with([](call_rig& r) { r.hidden.strides[1] = 2; },
@@ -189,17 +195,16 @@ TEST_F(c_abi, refuses_tensors_that_do_not_fit) {
        "the row stride of hidden is 3; allowed: 10 or more");
   with([](call_rig& r) { r.hidden.strides[0] = -10; },
        "the row stride of hidden is -10; allowed: 10 or more");
-  with([](call_rig& r) { r.hidden.dl.data = nullptr; },
-       "hidden is null; allowed: data of [4, 10]");
-  with([](call_rig& r) { r.hidden.dl.device = {kDLCUDA, 0}; },
-       "hidden on device type 2 is not enabled", MOETIER_UNSUPPORTED);
+  with([](call_rig& r) { r.hidden.dl.data = nullptr; }, "hidden is null; allowed: data of [4, 10]");
+  with(
+      [](call_rig& r) {
+        r.hidden.dl.device = {kDLCUDA, 0};
+      },
+      "hidden on device type 2 is not enabled", MOETIER_UNSUPPORTED);
   with([](call_rig& r) { r.ids.shape[0] = 3; }, "ids has shape [3, 3]; expected [4, 3]");
-  with([](call_rig& r) { r.ids.dl.dtype = k_dl_f32; },
-       "ids has dtype f32; allowed: i32 or i64");
-  with([](call_rig& r) { r.weights.dl.dtype = k_dl_i32; },
-       "weights has dtype i32; allowed: f32");
-  with([](call_rig& r) { r.call.weights = nullptr; },
-       "weights has shape [0]; expected [4, 3]");
+  with([](call_rig& r) { r.ids.dl.dtype = k_dl_f32; }, "ids has dtype f32; allowed: i32 or i64");
+  with([](call_rig& r) { r.weights.dl.dtype = k_dl_i32; }, "weights has dtype i32; allowed: f32");
+  with([](call_rig& r) { r.call.weights = nullptr; }, "weights has shape [0]; expected [4, 3]");
   with([](call_rig& r) { r.call.layer = 60000; },
        "layer 60000 is not served; MoE layers: 0, 2 to 3");
   std::vector<std::int64_t> wide(12, -1);
@@ -282,9 +287,8 @@ TEST_F(c_abi, takes_older_structs_and_ignores_no_wish_of_newer_ones) {
                              "this library does not know",
                              sizeof(moetier_session_options)));
   options.known.version = 2;
-  expect_refused(
-      moetier_session_open(service, &options.known, &none), MOETIER_VERSION_MISMATCH,
-      "protocol version 2 of session options is not supported; supported: 1");
+  expect_refused(moetier_session_open(service, &options.known, &none), MOETIER_VERSION_MISMATCH,
+                 "protocol version 2 of session options is not supported; supported: 1");
   options.known.version = 1;
   options.known.size = 4;
   expect_refused(moetier_session_open(service, &options.known, &none), MOETIER_INVALID,
@@ -484,8 +488,7 @@ TEST(c_abi_open, refuses_what_it_cannot_reach_or_does_not_know) {
     return opened ? "" : opened.error().text;
   };
   using options = moetier_service_options;
-  EXPECT_EQ(text([](options& o) { o.address = nullptr; }),
-            "address is null; allowed: host:port");
+  EXPECT_EQ(text([](options& o) { o.address = nullptr; }), "address is null; allowed: host:port");
   EXPECT_EQ(text([](options& o) { o.address = "elsewhere:1"; }),
             "the coordinator is not reached: nobody answers");
   EXPECT_EQ(text([](options& o) { o.address = "spawn:/models/demo"; }),

@@ -36,7 +36,7 @@ int main(void) {
   options.size = sizeof options;
   options.version = MOETIER_VERSION;
   options.address = "127.0.0.1:1";
-  options.connect_timeout_ns = 2000000000;
+  options.connect_timeout_ns = 100000000;
   if (moetier_service_open(&options, &service) != MOETIER_UNAVAILABLE) return failed("status");
   if (service != NULL) return failed("a handle without a service");
   error = moetier_last_error();

@@ -2,7 +2,9 @@
 // A tier inside the test: a link that grants sessions and shows the test's snapshots, a scripted
 // carrier, and the C interface over both.
 
-#include <gtest/gtest.h>
+#include <optional>
+#include <set>
+#include <vector>
 
 #include "tests/transport/client/scripted_carrier.hpp"
 #include "transport/client/abi/handles.hpp"
@@ -67,7 +69,9 @@ class toy_link final : public tier_link {
     return transport::is_newer(*tier_.newest, seen) ? tier_.newest : nullptr;
   }
   transport::snapshot_ptr newest() const override { return tier_.newest; }
-  bool session_lost(session_id session) const override { return tier_.lost.contains(session.value); }
+  bool session_lost(session_id session) const override {
+    return tier_.lost.contains(session.value);
+  }
   expected<std::string> status_json(duration_ns) override { return std::string("{}"); }
   expected<std::string> placement_json(duration_ns) override { return std::string("{}"); }
   void on_event(std::function<void(link_event, session_id)> sink) override {
@@ -79,13 +83,13 @@ class toy_link final : public tier_link {
 };
 
 inline abi::service_world world_of(toy_tier& tier) {
-  return {.connect = [&tier](std::string_view address, duration_ns)
-              -> expected<std::unique_ptr<tier_link>> {
+  return {.connect = [&tier](std::string_view address,
+                             duration_ns) -> expected<std::unique_ptr<tier_link>> {
             if (address != "tier:1") return fail(reason::coordinator_unreached, "nobody answers");
             return std::make_unique<toy_link>(tier);
           },
-          .open_carrier = [&tier](std::string_view)
-              -> expected<std::unique_ptr<transport::Communication>> {
+          .open_carrier =
+              [&tier](std::string_view) -> expected<std::unique_ptr<transport::Communication>> {
             auto carrier = std::make_unique<scripted_carrier>();
             carrier->placed = tier.history.front().get();
             carrier->mode = tier.mode;

@@ -1,5 +1,6 @@
 #include "transport/client/abi/moetier.h"
 
+#include <memory>
 #include <utility>
 
 #include "transport/client/abi/handles.hpp"
@@ -63,7 +64,7 @@ moetier_status moetier_service_info(moetier_service* service, moetier_model_info
 
 moetier_status moetier_service_close(moetier_service* service) {
   const moetier_status done = with(service, [](abi::service& s) { return s.may_close(); });
-  if (done == MOETIER_OK) delete service;
+  if (done == MOETIER_OK) std::unique_ptr<moetier_service>(service).reset();
   return done;
 }
 
@@ -77,14 +78,16 @@ moetier_status moetier_session_open(moetier_service* service,
     if (!wish) return unexpected_error(wish.error());
     auto made = abi::session::open(s, *wish);
     if (!made) return unexpected_error(made.error());
-    *session = new moetier_session{std::move(*made)};
+    *session = std::make_unique<moetier_session>(moetier_session{std::move(*made)}).release();
     return {};
   });
 }
 
 moetier_status moetier_session_close(moetier_session* session) {
   const moetier_status done = with(session, [](abi::session& s) { return s.close(); });
-  if (session != nullptr && done != MOETIER_BAD_STATE) delete session;
+  if (session != nullptr && done != MOETIER_BAD_STATE) {
+    std::unique_ptr<moetier_session>(session).reset();
+  }
   return done;
 }
 

@@ -1,3 +1,4 @@
+#include <memory>
 #include <utility>
 
 #include "transport/client/abi/handles.hpp"
@@ -13,7 +14,7 @@ expected<void> open_service(const moetier_service_options* options, moetier_serv
   if (!wish) return unexpected_error(wish.error());
   auto made = service::open(*wish, std::move(world));
   if (!made) return unexpected_error(made.error());
-  *out = new moetier_service{std::move(*made)};
+  *out = std::make_unique<moetier_service>(moetier_service{std::move(*made)}).release();
   return {};
 }
 

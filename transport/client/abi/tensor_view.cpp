@@ -59,7 +59,7 @@ expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uin
                 "f32, f16, bf16, i32 or i64");
   }
   std::int64_t row_stride = width;
-  if (t.strides != nullptr) {
+  if (t.strides != nullptr && view.rows > 0) {
     if (t.strides[1] != 1 && width > 1) {
       return fail(reason::invalid_argument, fmt::format("the last stride of {}", name),
                   t.strides[1], "1: elements of a row lie side by side");

@@ -59,7 +59,7 @@ struct layer_call {
   std::size_t logits_pitch = 0;
   std::span<const std::int32_t> ids{};  // [tokens, k]
   std::span<const float> weights{};     // [tokens, k]
-  duration_ns deadline = 0;           // 0 = the session's
+  duration_ns deadline = 0;             // 0 = the session's
 };
 
 // Where collect() writes: [tokens, H] in `type`; may be the hidden tensor itself. Optional routing

@@ -1,0 +1,299 @@
+"""The Python package against the C interface, on a tier inside the process (toy_library.cpp)."""
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+import unittest
+
+import numpy as np
+
+import moetier
+
+H, E, K = 10, 8, 3
+ANSWER, SILENT, LOST, STALE, REFUSE, DAMAGED = range(6)
+toy = ctypes.CDLL(os.environ["MOETIER_LIBRARY"])
+
+
+def expert(e, x):
+    shifted = np.roll(x, -(1 + e))
+    return x * np.float32(1 + 0.37 * e) - shifted * np.float32(0.21)
+
+
+def layer(hidden, ids, weights):
+    out = np.zeros_like(hidden)
+    for t in range(len(hidden)):
+        for j in range(ids.shape[1]):
+            if ids[t, j] >= 0:
+                out[t] += weights[t, j] * expert(ids[t, j], hidden[t])
+    return out
+
+
+def inputs(tokens, seed=0):
+    random = np.random.default_rng(seed)
+    hidden = random.standard_normal((tokens, H)).astype(np.float32)
+    ids = np.stack([random.permutation(E)[:K] for _ in range(tokens)]).astype(np.int32).reshape(tokens, K)
+    weights = random.random((tokens, K)).astype(np.float32)
+    return hidden, ids, weights
+
+
+class Foreign:
+    """An array of some other library: it can do nothing but DLPack."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, stream=None):
+        return self._array.__dlpack__()
+
+
+class PackageTest(unittest.TestCase):
+
+    def setUp(self):
+        self.tier = moetier.connect("tier:1")
+        self.addCleanup(self.tier.close)
+
+    def session(self, **options):
+        session = self.tier.session(**options)
+        for worker in (1, 2, 3):
+            toy.toy_worker_acts(worker, ANSWER)
+        self.addCleanup(session.close)
+        return session
+
+    def test_tells_the_model(self):
+        model = self.tier.model
+        self.assertEqual((model.hidden_size, model.experts, model.top_k), (H, E, K))
+        self.assertEqual(model.moe_layers, (0, 2, 3))
+        self.assertEqual(model.model_type, "qwen3_moe")
+        self.assertTrue(model.exact_allowed)
+
+    def test_forward_by_ids_and_weights(self):
+        x, ids, w = inputs(7)
+        with self.session().step() as step:
+            y = step.forward(layer=3, hidden=x, ids=ids, weights=w)
+        self.assertIsInstance(y, np.ndarray)
+        np.testing.assert_allclose(y, layer(x, ids, w), rtol=1e-5, atol=1e-5)
+        self.assertEqual((step.report.status, step.report.calls, step.report.tokens), ("OK", 1, 7))
+
+    def test_forward_by_logits_tells_the_routing(self):
+        x, _, _ = inputs(5)
+        logits = np.random.default_rng(5).standard_normal((5, E)).astype(np.float32)
+        with self.session().step() as step:
+            y, ids, w = step.forward(layer=2, hidden=x, logits=logits, routing=True)
+        np.testing.assert_array_equal(ids, np.argsort(-logits, axis=1, kind="stable")[:, :K])
+        np.testing.assert_allclose(w.sum(axis=1), 1, rtol=1e-6)
+        np.testing.assert_allclose(y, layer(x, ids, w), rtol=1e-5, atol=1e-5)
+
+    def test_submit_and_collect_of_several_micro_batches(self):
+        a, b = inputs(4, 1), inputs(6, 2)
+        with self.session(micro_batches=2).step() as step:
+            first = step.submit(2, a[0], ids=a[1], weights=a[2])
+            second = step.submit(2, b[0], ids=b[1].astype(np.int64), weights=b[2], micro_batch=1)
+            out = np.empty((6, H), np.float32)
+            self.assertIs(step.collect(second, out), out)
+            y = step.collect(first)
+        np.testing.assert_allclose(y, layer(*a), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(out, layer(*b), rtol=1e-5, atol=1e-5)
+
+    def test_dlpack_in_and_out_without_a_copy(self):
+        x, ids, w = inputs(4)
+        out = np.zeros((4, H), np.float32)
+        with self.session().step() as step:
+            step.forward(2, Foreign(x), ids=Foreign(ids), weights=Foreign(w), out=Foreign(out))
+        np.testing.assert_allclose(out, layer(x, ids, w), rtol=1e-5, atol=1e-5)
+
+    def test_output_may_be_hidden_itself(self):
+        x, ids, w = inputs(4)
+        due = layer(x, ids, w)
+        with self.session().step() as step:
+            self.assertIs(step.forward(2, x, ids=ids, weights=w, out=x), x)
+        np.testing.assert_allclose(x, due, rtol=1e-5, atol=1e-5)
+
+    def test_bfloat16_is_a_uint16_array(self):
+        x, ids, w = inputs(4)
+        narrow = (x.view(np.uint32) >> 16).astype(np.uint16)
+        wide = (narrow.astype(np.uint32) << 16).view(np.float32)
+        with self.session().step() as step:
+            y = step.forward(2, narrow, ids=ids, weights=w, dtype="bfloat16")
+        self.assertEqual(y.dtype, np.uint16)
+        np.testing.assert_allclose((y.astype(np.uint32) << 16).view(np.float32), layer(wide, ids, w), rtol=1e-2,
+                                   atol=2e-2)
+
+    def test_float16_and_strided_rows(self):
+        x, ids, w = inputs(4)
+        wide = np.zeros((4, 2 * H), np.float16)
+        wide[:, :H] = x
+        with self.session().step() as step:
+            y = step.forward(2, wide[:, :H], ids=ids, weights=w)
+        self.assertEqual(y.dtype, np.float16)
+        np.testing.assert_allclose(y, layer(wide[:, :H].astype(np.float32), ids, w), rtol=1e-2, atol=1e-2)
+
+    def test_no_tokens(self):
+        x, ids, w = inputs(1)
+        with self.session().step() as step:
+            self.assertEqual(step.forward(2, x[:0], ids=ids[:0], weights=w[:0]).shape, (0, H))
+
+    def assert_refused(self, error, text, function, *arguments, **options):
+        with self.assertRaises(error) as caught:
+            function(*arguments, **options)
+        self.assertEqual(str(caught.exception), text)
+        return caught.exception
+
+    def test_bad_inputs_are_typed_errors_and_the_step_goes_on(self):
+        x, ids, w = inputs(4)
+        with self.session(max_tokens=8).step() as step:
+            def refused(text, **change):
+                call = {"layer": 2, "hidden": x, "ids": ids, "weights": w, **change}
+                error = self.assert_refused(moetier.Invalid, text, step.forward, **call)
+                self.assertEqual((error.status, error.code, error.retryable), ("INVALID", 10, False))
+            refused("hidden has shape [4, 9]; expected [T, 10]", hidden=x[:, :9])
+            refused("hidden has dtype 2:64:1; allowed: f32, f16, bf16, i32 or i64", hidden=x.astype(np.float64))
+            refused("the last stride of hidden is 2; allowed: 1: elements of a row lie side by side",
+                    hidden=np.zeros((4, 2 * H), np.float32)[:, ::2])
+            refused("9 tokens exceed the session's limit of 8", hidden=np.zeros((9, H), np.float32))
+            refused("row 0 position 0 names expert 8; allowed: -1 (none) or 0 to 7", ids=np.full((4, K), 8, np.int32))
+            refused("row 0 names expert 1 twice", ids=np.full((4, K), 1, np.int32))
+            refused("layer 1 is not served; MoE layers: 0, 2 to 3", layer=1)
+            refused("layer is -1; allowed: 0 to 65535", layer=-1)
+            refused("hidden is a list; allowed: a NumPy array or an object with __dlpack__", hidden=[[1.0]])
+            refused("arrays of dtype object cannot be passed", hidden=np.empty((4, H), object))
+            refused("dtype is 'float8'; allowed: None or \"bfloat16\"", dtype="float8")
+            refused("dtype=\"bfloat16\" needs a uint16 array, not float32", dtype="bfloat16")
+            step.forward(2, x, ids=ids, weights=w)
+
+    def test_a_wrong_output_costs_only_its_call(self):
+        x, ids, w = inputs(4)
+        read_only = np.zeros((4, H), np.float32)
+        read_only.flags.writeable = False
+        with self.session().step() as step:
+            self.assert_refused(moetier.Invalid, "output has shape [3, 10]; expected [4, 10]", step.forward, 2, x,
+                                ids=ids, weights=w, out=np.zeros((3, H), np.float32))
+            self.assert_refused(moetier.Invalid, "out is a read-only array", step.forward, 3, x, ids=ids, weights=w,
+                                out=read_only)
+            step.forward(0, x, ids=ids, weights=w)
+
+    def test_later_features_are_unsupported_by_name(self):
+        self.assert_refused(moetier.Unsupported, "gate tier is not enabled", self.tier.session, gate="tier")
+        self.assert_refused(moetier.Unsupported, "deadline_class batch is not enabled", self.tier.session,
+                            deadline_class="batch")
+        self.assert_refused(moetier.Invalid, "return_mode is 'sum'; allowed: partial, exact", self.tier.session,
+                            return_mode="sum")
+        self.assert_refused(moetier.Unsupported, "tls is not enabled", moetier.connect, "tier:1",
+                            tls=moetier.Tls("cert", "key", "ca"))
+        with self.assertRaises(moetier.Unsupported):
+            with self.session().step(stream=7):
+                pass
+
+    def test_failures_of_the_tier_are_their_own_classes(self):
+        x, ids, w = inputs(16)
+        session = self.session(call_deadline=0.003)
+        toy.toy_worker_acts(2, SILENT)
+        with self.assertRaises(moetier.Timeout) as caught:
+            with session.step() as step:
+                step.forward(2, x, ids=ids, weights=w)
+        self.assertTrue(str(caught.exception).startswith("worker 2 is late in layer 2: "), str(caught.exception))
+        self.assertEqual(caught.exception.reason, "worker_late")
+        self.assertTrue(caught.exception.retryable)
+        self.assertIsInstance(caught.exception, TimeoutError)
+        self.assertEqual(step.report.status, "TIMEOUT")
+        toy.toy_worker_acts(2, DAMAGED)
+        session = self.session()
+        toy.toy_worker_acts(2, DAMAGED)
+        with self.assertRaises(moetier.Corrupt):
+            with session.step() as step:
+                try:
+                    step.forward(2, x, ids=ids, weights=w)
+                except moetier.Corrupt:
+                    self.assert_refused(moetier.Skipped, "an earlier call of step 1 failed; replay the step",
+                                        step.forward, 3, x, ids=ids, weights=w)
+        toy.toy_worker_acts(2, ANSWER)
+        with session.step(replay=True) as step:
+            step.forward(2, x, ids=ids, weights=w)
+        self.assertEqual(step.report.attempts, 2)
+
+    def test_an_exception_in_a_step_leaves_the_session_usable(self):
+        x, ids, w = inputs(4)
+        session = self.session()
+        with self.assertRaises(KeyError):
+            with session.step() as step:
+                step.submit(2, x, ids=ids, weights=w)
+                raise KeyError("mine")
+        with session.step() as step:
+            step.forward(2, x, ids=ids, weights=w)
+
+    def test_closed_handles_say_so(self):
+        session = self.session()
+        session.close()
+        session.close()
+        with self.assertRaises(moetier.BadState) as caught:
+            session.stats
+        self.assertEqual(str(caught.exception), "this session is closed")
+
+    def test_stats_and_events(self):
+        x, ids, w = inputs(4)
+        session = self.session()
+        with session.step() as step:
+            step.forward(2, x, ids=ids, weights=w)
+        self.assertEqual((session.stats.calls, session.stats.tokens, session.stats.failures), (1, 4, 0))
+        self.assertIsNone(session.next_event())
+        self.assertGreaterEqual(session.fileno(), 0)
+        session.ack_generation(1)
+
+    def test_nobody_to_connect_to(self):
+        error = self.assert_refused(moetier.Unavailable, "the coordinator is not reached: nobody answers",
+                                    moetier.connect, "elsewhere:1")
+        self.assertEqual(error.reason, "coordinator_unreached")
+        self.assertIsInstance(error, moetier.Error)
+
+    def test_calls_let_other_threads_run(self):
+        x, ids, w = inputs(16)
+        session = self.session(call_deadline=0.3)
+        toy.toy_worker_acts(2, SILENT)
+        turns = []
+        done = threading.Event()
+
+        def count():
+            while not done.wait(0.001):
+                turns.append(1)
+        counter = threading.Thread(target=count)
+        counter.start()
+        try:
+            with self.assertRaises(moetier.Timeout):
+                with session.step() as step:
+                    step.forward(2, x, ids=ids, weights=w)
+        finally:
+            done.set()
+            counter.join()
+        self.assertGreater(len(turns), 5)
+
+    def test_importing_loads_nothing(self):
+        code = "import sys, moetier; sys.exit(any('libmoetier' in line for line in open('/proc/self/maps')))"
+        self.assertEqual(subprocess.run([sys.executable, "-c", code], check=False).returncode, 0)
+
+
+class ErrorTest(unittest.TestCase):
+
+    def test_every_failing_status_has_its_class(self):
+        from moetier.errors import error_for
+        names = {3: "SKIPPED", 10: "INVALID", 11: "BAD_STATE", 12: "UNSUPPORTED", 13: "VERSION", 14: "MODEL_MISMATCH",
+                 15: "DENIED", 20: "TIMEOUT", 21: "STALE_GENERATION", 22: "UNAVAILABLE", 23: "OVERLOADED",
+                 24: "CANCELLED", 25: "SESSION_LOST", 30: "CORRUPT", 31: "DEVICE", 32: "NO_MEMORY", 39: "INTERNAL"}
+        toy.moetier_status_name.restype = ctypes.c_char_p
+        for code, name in names.items():
+            error = error_for(code, "text", "why", True, 1500000000)
+            self.assertIsInstance(error, moetier.Error)
+            self.assertIsNot(type(error), moetier.Error)
+            self.assertEqual((error.status, error.code), (name, code))
+            self.assertEqual(toy.moetier_status_name(code).decode(), name)
+            self.assertEqual((str(error), error.reason, error.retry_after), ("text", "why", 1.5))
+
+    def test_a_status_of_a_newer_library_is_a_plain_error(self):
+        from moetier.errors import error_for
+        error = error_for(77, "text")
+        self.assertIs(type(error), moetier.Error)
+        self.assertEqual((error.status, error.code, error.retry_after), ("STATUS_77", 77, None))
+
+
+if __name__ == "__main__":
+    unittest.main()

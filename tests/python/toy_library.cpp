@@ -1,0 +1,31 @@
+// libmoetier on a tier inside the process, for tests of the Python package: "tier:1" is the tier,
+// toy_worker_acts() tells a worker how to behave. One tier per process.
+
+#include "tests/transport/client/toy_service.hpp"
+
+namespace {
+
+moetier::client::toy::toy_tier& the_tier() {
+  static moetier::client::toy::toy_tier tier;
+  return tier;
+}
+
+}  // namespace
+
+extern "C" {
+
+MOETIER_API void toy_worker_acts(std::uint16_t worker, std::uint32_t how) {
+  the_tier().carrier->workers[worker].acts = static_cast<moetier::client::toy::behaviour>(how);
+}
+
+MOETIER_API void toy_exact(std::uint32_t exact) {
+  the_tier().mode = static_cast<moetier::kernels::return_mode>(exact);
+}
+
+moetier_status moetier_service_open(const moetier_service_options* options,
+                                    moetier_service** service) {
+  return moetier::abi::guarded([&] {
+    return moetier::abi::open_service(options, service, moetier::client::toy::world_of(the_tier()));
+  });
+}
+}

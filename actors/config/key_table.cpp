@@ -32,6 +32,12 @@ bool put_count(std::uint32_t& at, std::string_view text, std::uint32_t min, std:
   at = static_cast<std::uint32_t>(*value);
   return true;
 }
+bool put_size(std::uint64_t& at, std::string_view text) {
+  const auto value = parse_size(text);
+  if (!value || *value < (1ULL << 20)) return false;
+  at = *value;
+  return true;
+}
 bool put_duration(duration_ns& at, std::string_view text, duration_ns min, duration_ns max) {
   const auto value = parse_duration(text);
   if (!value || *value < min || *value > max) return false;
@@ -87,6 +93,10 @@ constexpr key_row k_rows[] = {
      MOETIER_PUT(text == "auto" ? (s.worker.slots = 0, true)
                                 : put_count(s.worker.slots, text, 1, k_slots_per_worker_max)),
      MOETIER_SHOW(s.worker.slots == 0 ? "auto" : std::to_string(s.worker.slots))},
+    {"worker.memory", "--memory", k_up | k_worker, "auto or a size of at least 1MiB",
+     "bytes for weights",
+     MOETIER_PUT(text == "auto" ? (s.worker.memory = 0, true) : put_size(s.worker.memory, text)),
+     MOETIER_SHOW(s.worker.memory == 0 ? "auto" : size_text(s.worker.memory))},
     {"worker.spare_pages", "--spare-pages", k_up | k_worker, "0 to 65536",
      "pages kept free for weights on the move", MOETIER_COUNT(worker.spare_pages, 0, 65536)},
     {"worker.threads", "--threads", k_up | k_worker, "1 to 256", "threads that compute",

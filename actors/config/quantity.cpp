@@ -37,6 +37,15 @@ std::optional<std::uint64_t> parse_with_unit(std::string_view text,
   return std::nullopt;
 }
 
+// In the largest unit that leaves no rest.
+std::string largest_unit(std::uint64_t value, std::span<const unit> units) {
+  const unit* best = &units.front();
+  for (const unit& u : units) {
+    if (value != 0 && value % u.factor == 0) best = &u;
+  }
+  return fmt::format("{}{}", value / best->factor, best->name);
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> parse_count(std::string_view text) noexcept {
@@ -65,13 +74,8 @@ std::optional<restart_budget> parse_budget(std::string_view text) noexcept {
   return restart_budget{static_cast<std::uint32_t>(*restarts), *window};
 }
 
-std::string duration_text(duration_ns d) {
-  const unit* best = &k_durations[0];
-  for (const unit& u : k_durations) {
-    if (d != 0 && d % u.factor == 0) best = &u;
-  }
-  return d == 0 ? "0s" : fmt::format("{}{}", d / best->factor, best->name);
-}
+std::string duration_text(duration_ns d) { return d == 0 ? "0s" : largest_unit(d, k_durations); }
+std::string size_text(std::uint64_t bytes) { return largest_unit(bytes, k_sizes); }
 
 std::string budget_text(const restart_budget& b) {
   return fmt::format("{} in {}", b.restarts, duration_text(b.window));

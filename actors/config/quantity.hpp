@@ -28,6 +28,7 @@ std::optional<restart_budget> parse_budget(std::string_view text) noexcept;
 
 // The shortest text that parses to the same value.
 std::string duration_text(duration_ns d);
+std::string size_text(std::uint64_t bytes);
 std::string budget_text(const restart_budget& b);
 
 }  // namespace moetier::config

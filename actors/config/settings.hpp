@@ -31,6 +31,7 @@ struct settings {
                                     // http.listen's port
     std::string device = "auto";
     std::uint32_t slots = 0;  // per layer; 0 = as the partition gives
+    std::uint64_t memory = 0;  // bytes for weights; 0 = what the machine has
     std::uint32_t spare_pages = 8;
     std::uint32_t threads = 1;  // of the compute pool
   } worker;

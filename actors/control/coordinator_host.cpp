@@ -16,6 +16,11 @@
 
 namespace moetier::actors {
 
+// The first message: from here on the core's answers have a place to go.
+struct begin {
+  coordinator::control_sink* sink;
+};
+
 // An event of this process, on its way to the actor. Never coded: it cannot leave the process and
 // none can come in.
 struct posted_event {
@@ -24,6 +29,7 @@ struct posted_event {
 
 }  // namespace moetier::actors
 
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(moetier::actors::begin)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(moetier::actors::posted_event)
 
 namespace moetier::actors {
@@ -47,7 +53,7 @@ class coordinator_actor final : public caf::event_based_actor, public worker_lin
     set_down_handler([this](const caf::down_msg& m) {
       guarded([&] { lose(m.source); });
     });
-    // Foreign messages that match no handler are dropped, not answered with an error.
+    // Nothing is published before begin, and nobody posts: what comes early is nobody's.
     set_default_handler(caf::drop);
     set_exception_handler([this](std::exception_ptr&) -> caf::error {
       log_.error("coordinator_actor_failed");
@@ -58,8 +64,14 @@ class coordinator_actor final : public caf::event_based_actor, public worker_lin
   const char* name() const override { return "coordinator"; }
 
   caf::behavior make_behavior() override {
-    guarded([&] { shared_->shell.start(*this); });
-    delayed_send(this, tick_, tick_atom::value);
+    return {[this](const begin& b) {
+      become(serving());
+      guarded([&] { shared_->shell.start(*b.sink, *this); });
+      delayed_send(this, tick_, tick_atom::value);
+    }};
+  }
+
+  caf::behavior serving() {
     return {
         [this](const posted_event& e) {
           shared_->depth.fetch_sub(1, std::memory_order_relaxed);
@@ -207,6 +219,10 @@ coordinator_host::~coordinator_host() {
   }
   self->send_exit(state_->actor, caf::exit_reason::user_shutdown);
   self->wait_for(state_->actor);
+}
+
+void coordinator_host::start(coordinator::control_sink& sink) {
+  caf::anon_send(state_->actor, begin{&sink});
 }
 
 expected<config::endpoint> coordinator_host::publish(const config::endpoint& listen) {

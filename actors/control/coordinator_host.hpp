@@ -16,13 +16,15 @@ namespace moetier::actors {
 
 class coordinator_host final : public coordinator::control_port {
  public:
-  // The core's options name this process's actor node.
+  // The core's options name this process's actor node. The actor does nothing until start().
   coordinator_host(actor_world& world, coordinator::core_options options,
                    std::optional<coordinator::record> stored, std::uint64_t seed,
                    coordinator_world shell_world, event_log& log);
   // Ends the actor; whoever posts later is not heard.
   ~coordinator_host() override;
 
+  // Before the first post() and publish(). Requires: `sink` outlives this object.
+  void start(coordinator::control_sink& sink);
   // Lets workers in; answers the real endpoint. reason::address_in_use.
   expected<config::endpoint> publish(const config::endpoint& listen);
 

@@ -42,19 +42,19 @@ class coordinator_shell::doer final {
     visible_ = true;
     // Whoever asks the view inside the sink must find this snapshot there.
     shell_.picture();
-    shell_.world_.sink->on_snapshot(e.snapshot);
+    shell_.sink_->on_snapshot(e.snapshot);
   }
   void operator()(const answer_session& e) {
     visible_ = true;
-    shell_.world_.sink->on_answer(e);
+    shell_.sink_->on_answer(e);
   }
   void operator()(const answer_done& e) {
     visible_ = true;
-    shell_.world_.sink->on_answer(e);
+    shell_.sink_->on_answer(e);
   }
   void operator()(const session_ended& e) {
     visible_ = true;
-    shell_.world_.sink->on_session_ended(e);
+    shell_.sink_->on_session_ended(e);
   }
   void operator()(const log_event& e) {
     shell_.log_.write(level_of(e.severity), e.event, {{"detail", e.detail}});
@@ -76,7 +76,10 @@ coordinator_shell::coordinator_shell(core_options options, std::optional<record>
   picture();
 }
 
-void coordinator_shell::start(worker_links& links) { run(core_.start(monotonic_now()), links); }
+void coordinator_shell::start(control_sink& sink, worker_links& links) {
+  sink_ = &sink;
+  run(core_.start(monotonic_now()), links);
+}
 
 void coordinator_shell::handle(const event& what, worker_links& links) {
   const bool tick = std::holds_alternative<time_passed>(what);

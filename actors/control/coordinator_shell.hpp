@@ -30,7 +30,6 @@ struct coordinator_world {
   // Compare-and-set on the epoch, durable when it returns.
   std::function<expected<void>(epoch_number expected_epoch, const coordinator::record& value)>
       write_record;
-  coordinator::control_sink* sink = nullptr;
   std::function<void(bool failed, const std::string& why)> on_stopped;
 };
 
@@ -39,7 +38,7 @@ class coordinator_shell final {
   coordinator_shell(coordinator::core_options options, std::optional<coordinator::record> stored,
                     std::uint64_t seed, coordinator_world world, event_log& log);
 
-  void start(worker_links& links);
+  void start(coordinator::control_sink& sink, worker_links& links);
   void handle(const coordinator::event& what, worker_links& links);
 
   std::shared_ptr<const coordinator::tier_view> view() const;
@@ -52,6 +51,7 @@ class coordinator_shell final {
   coordinator::core core_;
   coordinator_world world_;
   event_log& log_;
+  coordinator::control_sink* sink_ = nullptr;  // null until start()
   std::deque<coordinator::record_written> written_;  // answers of the disk, not yet told
 
   mutable std::mutex view_mutex_;

@@ -207,7 +207,9 @@ worker_host::worker_host(actor_world& world, const config::endpoint& coordinator
   state_ = std::unique_ptr<state>(new state{world.system(), std::move(shared), std::move(actor)});
 }
 
-worker_host::~worker_host() {
+worker_host::~worker_host() { stop(); }
+
+void worker_host::stop() {
   caf::scoped_actor self(state_->system);
   self->send_exit(state_->actor, caf::exit_reason::user_shutdown);
   self->wait_for(state_->actor);

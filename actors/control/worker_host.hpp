@@ -20,11 +20,13 @@ class worker_host final {
   worker_host(actor_world& world, const config::endpoint& coordinator,
               workers::core_options options, std::uint64_t seed, worker_machinery& machinery,
               event_log& log);
-  ~worker_host();  // ends the actor
+  ~worker_host();
   worker_host(const worker_host&) = delete;
   worker_host& operator=(const worker_host&) = delete;
 
   void start();
+  // Ends the actor: no order goes out any more, and what is posted later is not heard. Idempotent.
+  void stop();
   void post(workers::event what);
   workers::worker_summary summary() const;
 

@@ -57,6 +57,8 @@ std::string coordinator_metrics(const coordinator::tier_view& view,
   m.sample(view.lost_experts);
   m.counter("coordinator_stale_commands_total", "Messages of older epochs or incarnations.");
   m.sample(view.stale_commands_refused);
+  m.gauge("coordinator_mailbox_depth", "Events on their way to the coordinator's actor.");
+  m.sample(counters.mailbox_depth);
   return m.text();
 }
 

@@ -12,6 +12,7 @@ namespace moetier::http {
 
 struct coordinator_counters {
   std::uint64_t log_lines_dropped = 0;
+  std::uint64_t mailbox_depth = 0;
 };
 
 std::string coordinator_metrics(const coordinator::tier_view& view,

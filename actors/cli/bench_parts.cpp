@@ -1,0 +1,146 @@
+#include "actors/cli/bench_parts.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <random>
+
+#include <dlfcn.h>
+
+#include "kernels/backend.hpp"
+#include "transport/carrier_module.hpp"
+#include "transport/ucx/echo.hpp"
+
+namespace moetier::cli {
+namespace {
+
+constexpr std::size_t k_alignment = 64;
+constexpr std::uint32_t k_experts_max = 64;  // pages made for the compute figure
+
+struct aligned_free {
+  void operator()(std::byte* p) const noexcept { std::free(p); }
+};
+using aligned_bytes = std::unique_ptr<std::byte[], aligned_free>;
+
+aligned_bytes aligned(std::size_t bytes) {
+  const std::size_t whole = (bytes + k_alignment - 1) / k_alignment * k_alignment;
+  return aligned_bytes(static_cast<std::byte*>(std::aligned_alloc(k_alignment, whole)));
+}
+
+std::vector<std::byte> random_tensor(std::size_t elements, dtype type, std::mt19937_64& random) {
+  std::uniform_real_distribution<float> values(-0.05F, 0.05F);
+  std::vector<std::byte> bytes(elements * dtype_bytes(type));
+  for (std::size_t i = 0; i < elements; ++i) {
+    const float v = values(random);
+    if (type == dtype::f32) {
+      std::copy_n(reinterpret_cast<const std::byte*>(&v), 4, bytes.begin() + static_cast<std::ptrdiff_t>(4 * i));
+      continue;
+    }
+    const std::uint16_t bits = type == dtype::f16 ? f16_from_f32(v) : bf16_from_f32(v);
+    std::copy_n(reinterpret_cast<const std::byte*>(&bits), 2,
+                bytes.begin() + static_cast<std::ptrdiff_t>(2 * i));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+expected<std::vector<std::uint64_t>> compute_times(const model_description& model,
+                                                   const config::settings& settings,
+                                                   const bench_shape& shape) {
+  const kernels::expert_shape expert{.hidden_size = model.hidden_size,
+                                     .intermediate_size = model.intermediate_size,
+                                     .stored = model.stored,
+                                     .activation = model.activation};
+  auto backend = kernels::make_cpu_backend(settings.backend.force, expert,
+                                           {.threads = settings.worker.threads},
+                                           kernels::detect_cpu_features());
+  if (!backend) return tl::unexpected(backend.error());
+  std::mt19937_64 random(1);
+  const std::size_t matrix = std::size_t{model.hidden_size} * model.intermediate_size;
+  const auto tensor = random_tensor(matrix, model.stored, random);
+  const std::uint32_t experts = std::min(model.experts, k_experts_max);
+  const std::size_t page_bytes = (*backend)->page_bytes();
+  std::vector<aligned_bytes> owners;
+  std::vector<const std::byte*> pages;
+  for (std::uint32_t e = 0; e < experts; ++e) {
+    owners.push_back(aligned(page_bytes));
+    if (!owners.back()) return fail(reason::memory_insufficient, "the bench", page_bytes, 0);
+    (*backend)->pack_page({tensor, tensor, tensor}, {owners.back().get(), page_bytes});
+    pages.push_back(owners.back().get());
+  }
+  const std::size_t row_bytes = 4 * std::size_t{model.hidden_size};
+  const std::size_t work_bytes = (*backend)->workspace_bytes(shape.tokens, model.top_k);
+  const aligned_bytes in = aligned(shape.tokens * row_bytes);
+  const aligned_bytes out = aligned(shape.tokens * row_bytes);
+  const aligned_bytes work = aligned(work_bytes);
+  std::fill_n(reinterpret_cast<float*>(in.get()), shape.tokens * model.hidden_size, 0.5F);
+  const kernels::row_region from{in.get(), row_bytes, shape.tokens};
+  const kernels::out_region to{out.get(), row_bytes};
+
+  std::vector<std::uint64_t> times;
+  times.reserve(shape.calls);
+  std::vector<kernels::expert_entry> entries;
+  std::uint32_t first = 0;
+  const std::uint32_t k = std::min(model.top_k, experts);
+  for (std::uint32_t call = 0; call < shape.warmup + shape.calls; ++call) {
+    entries.clear();
+    for (std::uint32_t row = 0; row < shape.tokens; ++row) {
+      for (std::uint32_t j = 0; j < k; ++j) {
+        entries.push_back({.region = 0,
+                           .row = row,
+                           .position = static_cast<std::uint16_t>(j),
+                           .slot = static_cast<std::uint16_t>((first + row + j) % experts),
+                           .weight = 0.1F});
+      }
+    }
+    first = (first + k) % experts;
+    std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.slot, a.row, a.position) < std::tie(b.slot, b.row, b.position);
+    });
+    const time_ns began = monotonic_now();
+    const auto done = (*backend)->run({.in = {&from, 1},
+                                       .out = {&to, 1},
+                                       .entries = entries,
+                                       .pages = pages,
+                                       .k_in = model.top_k,
+                                       .mode = kernels::return_mode::partial,
+                                       .workspace = {work.get(), work_bytes}});
+    if (call >= shape.warmup) times.push_back(monotonic_now() - began);
+    if (done != kernels::compute_status::ok) {
+      return fail(reason::internal_error, "the backend refused the bench's rows");
+    }
+  }
+  return times;
+}
+
+expected<std::vector<std::uint64_t>> echo_times(const transport::source_shape& source,
+                                                const config::settings& settings,
+                                                const bench_shape& shape) {
+  transport::ucx_echo* echo = nullptr;
+  for (const std::string& folder : transport::module_folders()) {
+    const auto file = std::filesystem::path(folder) / "libmoetier_ucx.so";
+    void* const module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (module == nullptr) continue;
+    echo = reinterpret_cast<transport::ucx_echo*>(::dlsym(module, transport::k_ucx_echo_symbol));
+    break;
+  }
+  if (echo == nullptr) return fail(reason::carrier_unavailable, "ucx", "its module has no echo");
+  std::vector<std::uint64_t> times;
+  std::string why;
+  const std::size_t row = source.hidden_stride + transport::record_stride(source.top_k);
+  if (!echo({.options = {.listen = settings.transport.listen,
+                         .allow_tcp = settings.transport.allow_tcp != "off"},
+             .header_bytes = k_wire_header_bytes,
+             .out_bytes = shape.tokens * row,
+             .back_bytes = shape.tokens * std::size_t{source.return_stride},
+             .warmup = shape.warmup,
+             .calls = shape.calls},
+            times, why)) {
+    return fail(reason::carrier_unavailable, "ucx", why);
+  }
+  return times;
+}
+
+}  // namespace moetier::cli

@@ -1,0 +1,186 @@
+#include "actors/cli/command_line.hpp"
+
+#include <functional>
+#include <iostream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "actors/build_info.hpp"
+#include "actors/config/key_table.hpp"
+#include "actors/config/quantity.hpp"
+
+namespace moetier::cli {
+namespace {
+
+using config::k_coordinator;
+using config::k_up;
+using config::k_worker;
+
+std::string version_text() {
+  const build_info& b = this_build();
+  return fmt::format("moetier {} ({}), {}, CAF {}, Cap'n Proto {}, UCX {}", b.version, b.commit,
+                     b.compiler, b.caf, b.capnp, b.ucx);
+}
+
+class builder final {
+ public:
+  explicit builder(command_line& into) : into_(into) {
+    app_.require_subcommand(1);
+    app_.fallthrough();
+    app_.set_version_flag("--version", version_text());
+    add_globals();
+    add_serving();
+    add_asking();
+  }
+
+  std::variant<command_line, exit_code> parse(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+      return app_.exit(e, std::cout, std::cerr) == 0 ? exit_code::done : exit_code::usage;
+    }
+    return into_;
+  }
+
+ private:
+  void add_globals() {
+    app_.add_option("--config", into_.config_file, "YAML file of settings");
+    app_.add_option("--address", into_.address, "the coordinator's RPC address")
+        ->capture_default_str();
+    app_.add_option_function<std::string>(
+            "-o,--output", [this](const std::string& form) { into_.json = form == "json"; },
+            "table or json")
+        ->check(CLI::IsMember({"table", "json"}));
+    app_.add_option_function<std::string>(
+        "--timeout",
+        [this](const std::string& text) {
+          const auto d = config::parse_duration(text);
+          if (!d || *d == 0) throw CLI::ValidationError("--timeout", "needs a duration: 10s");
+          into_.timeout = *d;
+        },
+        "how long the whole command may take");
+    app_.add_option_function<std::vector<std::string>>(
+            "--set",
+            [this](const std::vector<std::string>& pairs) {
+              for (const std::string& pair : pairs) set_pair(pair);
+            },
+           "KEY=VALUE of any setting; may be repeated")
+        ->allow_extra_args(false);
+    app_.add_flag("--print-config", into_.print_config, "show all settings and where they come from");
+    app_.add_flag("--quiet", into_.quiet, "no logs below errors");
+  }
+
+  void set_pair(const std::string& pair) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos) throw CLI::ValidationError("--set", "needs KEY=VALUE");
+    into_.flags.push_back({pair.substr(0, equals), pair.substr(equals + 1), "flag --set"});
+  }
+
+  CLI::App* add(CLI::App& parent, const char* name, const char* text, command what) {
+    CLI::App* sub = parent.add_subcommand(name, text);
+    sub->fallthrough();
+    sub->callback([this, what] { into_.what = what; });
+    return sub;
+  }
+
+  void add_keys(CLI::App& sub, unsigned mask) {
+    for (const config::key_row& row : config::key_table()) {
+      if (row.flag.empty() || (row.commands & mask) == 0) continue;
+      add_key(sub, std::string(row.flag), std::string(row.key),
+              fmt::format("{} ({})", row.help, row.allowed));
+    }
+  }
+
+  void add_key(CLI::App& sub, const std::string& flag, const std::string& key,
+               const std::string& text) {
+    sub.add_option_function<std::string>(
+        flag,
+        [this, flag, key](const std::string& value) {
+          into_.flags.push_back({key, value, "flag " + flag});
+        },
+        text);
+  }
+
+  void add_serving() {
+    CLI::App* up = add(app_, "up", "a whole tier on this machine, until a signal", command::up);
+    add_keys(*up, k_up);
+    up->add_option_function<std::string>(
+        "--rpc-port",
+        [this](const std::string& port) {
+          into_.flags.push_back(
+              {"coordinator.rpc_listen", "127.0.0.1:" + port, "flag --rpc-port"});
+        },
+        "port for clients, 0 = a free one (7400)");
+    add_keys(*add(app_, "coordinator", "serve as coordinator, until a signal",
+                  command::coordinator),
+             k_coordinator);
+    add_keys(*add(app_, "worker", "serve as expert worker, until a signal", command::worker),
+             k_worker);
+  }
+
+  void add_asking() {
+    add(app_, "status", "the tier's state; 8 when it is not ready", command::status);
+    CLI::App* placement = app_.add_subcommand("placement", "which expert sits where");
+    placement->require_subcommand(1);
+    placement->fallthrough();
+    add(*placement, "show", "the committed placement; json is a plan file",
+        command::placement_show);
+    add_forward();
+    add_bench();
+  }
+
+  void add_forward() {
+    forward_options& o = into_.forward;
+    CLI::App* f = add(app_, "forward", "one MoE layer over rows of a safetensors file",
+                      command::forward);
+    f->add_option("--layer", o.layer, "model layer, dense layers counted")->required();
+    f->add_option("--in", o.in, "hidden and logits, or ids and weights")->required();
+    f->add_option("--out", o.out, "where output goes");
+    f->add_option("--prefix", o.prefix, "what stands before the tensors' names");
+    f->add_option("--use", o.use, "logits or ids, where both stand")
+        ->check(CLI::IsMember({"logits", "ids"}));
+    f->add_option("--return-mode", o.return_mode, "partial or exact")
+        ->check(CLI::IsMember({"partial", "exact"}));
+    f->add_option_function<std::string>(
+         "--via", [&o](const std::string& via) { o.direct = via == "direct"; },
+         "gateway (default) or direct")
+        ->check(CLI::IsMember({"gateway", "direct"}));
+    f->add_option("--micro-batches", o.micro_batches, "calls that the rows are split into")
+        ->check(CLI::Range(1, 4));
+    f->add_flag("--with-routing", o.with_routing, "also write ids and weights as routed");
+    f->add_flag("--check", o.check, "compare with the tensor `output`; 8 when it differs");
+    f->add_option("--tolerance", o.tolerance, "largest difference that --check allows")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+  }
+
+  void add_bench() {
+    bench_options& o = into_.bench;
+    CLI::App* bench = app_.add_subcommand("bench", "measurements");
+    bench->require_subcommand(1);
+    bench->fallthrough();
+    CLI::App* tier = add(*bench, "tier", "round trip of small direct calls beside a bare echo",
+                         command::bench_tier);
+    tier->add_option("--repeat", o.calls, "calls that are measured")
+        ->check(CLI::Range(1, 10'000'000))
+        ->capture_default_str();
+    tier->add_option("--warmup", o.warmup, "calls before")->capture_default_str();
+    tier->add_option("--tokens", o.tokens, "tokens of a call")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    tier->add_option("--layer", o.layer, "model layer; the first MoE layer unless given");
+  }
+
+  command_line& into_;
+  CLI::App app_{"moetier: a tier that holds the experts of a Mixture-of-Experts model"};
+};
+
+}  // namespace
+
+std::variant<command_line, exit_code> parse_command_line(int argc, const char* const* argv) {
+  command_line parsed;
+  return builder(parsed).parse(argc, argv);
+}
+
+}  // namespace moetier::cli

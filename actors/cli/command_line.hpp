@@ -1,0 +1,63 @@
+#pragma once
+// The command line of `moetier` as a value. Parsing is all that happens here: flags that stand for
+// configuration keys become a layer for the loader, everything else a field. Thread: owner.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "actors/cli/exit_code.hpp"
+#include "actors/config/layer.hpp"
+#include "schemas/base/time.hpp"
+
+namespace moetier::cli {
+
+enum class command : std::uint8_t {
+  up,
+  coordinator,
+  worker,
+  status,
+  placement_show,
+  forward,
+  bench_tier
+};
+
+struct forward_options {
+  std::uint32_t layer = 0;
+  std::string in;
+  std::string out;  // empty = nothing is written (with --check)
+  std::string prefix;
+  std::string use;  // "logits", "ids"; empty = whichever is there
+  std::string return_mode;  // empty = the configuration's
+  bool direct = false;
+  bool with_routing = false;
+  bool check = false;
+  double tolerance = 1e-5;
+  std::uint32_t micro_batches = 1;
+};
+
+struct bench_options {
+  std::uint32_t calls = 2000;
+  std::uint32_t warmup = 200;
+  std::uint32_t tokens = 1;
+  std::uint32_t layer = 0;  // 0 and not a MoE layer: the first one
+};
+
+struct command_line {
+  command what = command::status;
+  std::string config_file;
+  std::string address = "127.0.0.1:7400";
+  bool json = false;
+  duration_ns timeout = 10 * k_second;
+  bool print_config = false;
+  bool quiet = false;
+  config::layer flags;
+  forward_options forward;
+  bench_options bench;
+};
+
+// The command line, or the code to exit with: help and version are printed and done, an error is
+// on standard error.
+std::variant<command_line, exit_code> parse_command_line(int argc, const char* const* argv);
+
+}  // namespace moetier::cli

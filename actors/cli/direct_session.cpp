@@ -1,0 +1,65 @@
+#include "actors/cli/direct_session.hpp"
+
+#include "actors/process/random.hpp"
+
+namespace moetier::cli {
+namespace {
+
+constexpr duration_ns k_close_limit = k_second;
+
+}  // namespace
+
+expected<std::unique_ptr<direct_session>> direct_session::open(const direct_wish& wish,
+                                                               const config::settings& settings) {
+  std::unique_ptr<direct_session> d(new direct_session);
+  auto link = client::connect(wish.address, wish.limit);
+  if (!link) return tl::unexpected(link.error());
+  d->link_ = std::move(*link);
+  const incarnation_id incarnation(random_bits());
+  const auto granted = d->link_->open_session({.incarnation = incarnation,
+                                               .tokens_max = wish.tokens_max,
+                                               .micro_batches = wish.micro_batches,
+                                               .return_mode = static_cast<std::uint8_t>(wish.mode)},
+                                              wish.limit);
+  if (!granted) return tl::unexpected(granted.error());
+  d->session_ = granted->session;
+
+  auto carrier = transport::open_carrier(granted->snapshot->carrier,
+                                         {.listen = settings.transport.listen,
+                                          .checksum_payload = settings.transport.checksum == "on",
+                                          .allow_tcp = settings.transport.allow_tcp != "off"});
+  if (!carrier) return tl::unexpected(carrier.error());
+  d->carrier_ = std::move(*carrier);
+  client::tier_link* const news = d->link_.get();
+  auto source = client::source_session::open(
+      *d->carrier_,
+      {.session = granted->session,
+       .source = granted->source,
+       .incarnation = incarnation,
+       .tokens_max = granted->tokens_max,
+       .micro_batches = granted->micro_batches,
+       .top_k = granted->top_k,
+       .mode = wish.mode,
+       .call_deadline = granted->call_deadline,
+       .replays_max = settings.replay.max,
+       .wait_newer = [news](const transport::routing_snapshot& seen,
+                            duration_ns limit) { return news->wait_newer(seen, limit); },
+       .newest = [news] { return news->newest(); }},
+      granted->snapshot);
+  if (!source) return tl::unexpected(source.error());
+  d->source_ = std::move(*source);
+  const auto attached =
+      d->link_->attach(granted->session, d->source_->shape(), d->source_->address(), wish.limit);
+  if (!attached) return tl::unexpected(attached.error());
+  return d;
+}
+
+direct_session::~direct_session() {
+  if (link_ == nullptr || session_ == session_id{}) return;
+  if (source_) source_->cancel();
+  // A session that cannot be closed ends with its lease.
+  const auto closed = link_->close_session(session_, k_close_limit);
+  static_cast<void>(closed);
+}
+
+}  // namespace moetier::cli

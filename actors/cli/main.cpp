@@ -1,0 +1,156 @@
+// `moetier`, the one binary: parses, loads the configuration, builds what the command needs and
+// turns its end into an exit code. Everything that a process owns is made below main.
+
+#include <cstdio>
+#include <exception>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "actors/cli/command_line.hpp"
+#include "actors/cli/commands.hpp"
+#include "actors/config/key_table.hpp"
+#include "actors/config/loader.hpp"
+#include "actors/log/event_log.hpp"
+#include "actors/process/stop_signal.hpp"
+#include "actors/roles/coordinator_role.hpp"
+#include "actors/roles/worker_role.hpp"
+#include "actors/up/supervisor.hpp"
+
+extern char** environ;
+
+namespace moetier::cli {
+namespace {
+
+void put(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+int code(exit_code c) { return static_cast<int>(c); }
+
+int complain(const error& e, exit_code c) {
+  std::fputs(fmt::format("moetier: {}\n", e.text).c_str(), stderr);
+  return code(c);
+}
+
+expected<config::loaded> load_settings(const command_line& line) {
+  std::vector<config::layer> layers;
+  if (!line.config_file.empty()) {
+    auto file = config::read_yaml_file(line.config_file);
+    if (!file) return tl::unexpected(file.error());
+    layers.push_back(std::move(*file));
+  }
+  std::vector<std::string> variables;
+  for (char** v = environ; *v != nullptr; ++v) variables.emplace_back(*v);
+  auto environment = config::read_environment(variables);
+  if (!environment) return tl::unexpected(environment.error());
+  layers.push_back(std::move(*environment));
+  layers.push_back(line.flags);
+  if (line.quiet) layers.back().push_back({"log.level", "error", "flag --quiet"});
+  return config::load(layers);
+}
+
+// Flags that the children of `up` take over as they are; all others `up` sets itself.
+std::vector<std::string> shared_arguments(const config::layer& flags) {
+  std::vector<std::string> arguments;
+  for (const config::entry& e : flags) {
+    const bool own = e.key.starts_with("coordinator.") || e.key == "model.path" ||
+                     e.key == "http.listen" || e.key == "log.level" || e.key == "worker.name" ||
+                     e.key == "worker.coordinator";
+    if (!own) arguments.insert(arguments.end(), {"--set", e.key + "=" + e.value});
+  }
+  return arguments;
+}
+
+std::string ready_text(const up::up_state& s, bool json) {
+  std::string workers;
+  for (const roles::listening& w : s.workers) {
+    workers += json ? fmt::format("{}{}", workers.empty() ? "" : ",", roles::to_line(w))
+                    : fmt::format("  {} http {} pid {}", w.name, w.http, w.pid);
+  }
+  if (json) {
+    return fmt::format(
+        "{{\"schema\":\"moetier.ready.1\",\"address\":\"{}\",\"pid\":{},\"coordinator\":{},"
+        "\"workers\":[{}]}}\n",
+        s.coordinator.rpc, ::getpid(), roles::to_line(s.coordinator), workers);
+  }
+  return fmt::format("ready  rpc {}  control {}  http {}  pid {}  coordinator pid {}{}\n",
+                     s.coordinator.rpc, s.coordinator.control, s.coordinator.http, ::getpid(),
+                     s.coordinator.pid, workers);
+}
+
+int run_tier(const command_line& line, const config::loaded& loaded, event_log& log,
+             stop_signal& stop) {
+  const config::settings& s = loaded.values;
+  const auto* key = config::find_key("coordinator.state_dir");
+  const auto at = static_cast<std::size_t>(key - config::key_table().data());
+  const auto ended = up::run_up(s,
+                                {.config_file = line.config_file,
+                                 .own_state = loaded.origins[at] == "default",
+                                 .shared_arguments = shared_arguments(line.flags)},
+                                log, stop,
+                                [&](const up::up_state& state) { put(ready_text(state, line.json)); });
+  if (!ended) return complain(ended.error(), exit_code_of(ended.error()));
+  return *ended;
+}
+
+int serve(const command_line& line, const config::loaded& loaded) {
+  const config::settings& s = loaded.values;
+  const std::string component = line.what == command::up            ? "up"
+                                : line.what == command::coordinator ? "coordinator"
+                                                                    : s.worker.name;
+  event_log log(component, log_level_from(s.log.level), ::isatty(STDERR_FILENO) == 0);
+  stop_signal stop(log);  // before any thread: all inherit its mask
+  const auto tell = [](const roles::listening& l) { put(roles::to_line(l) + "\n"); };
+  if (line.what == command::up) return run_tier(line, loaded, log, stop);
+  const auto ended = line.what == command::coordinator ? roles::run_coordinator(s, log, stop, tell)
+                                                       : roles::run_worker(s, log, stop, tell);
+  if (ended) return code(exit_code::done);
+  log.error("failed", {{"reason", reason_name(ended.error().why)}, {"why", ended.error().text}});
+  return code(exit_code_of(ended.error()));
+}
+
+int ask(const command_line& line, const config::settings& settings) {
+  const auto ended = [&]() -> expected<exit_code> {
+    switch (line.what) {
+      case command::status: return run_status(line);
+      case command::placement_show: return run_placement_show(line);
+      case command::forward: return run_forward(line, settings);
+      case command::bench_tier: return run_bench_tier(line, settings);
+      default: return fail(reason::internal_error, "no such command");
+    }
+  }();
+  if (!ended) return complain(ended.error(), exit_code_of(ended.error()));
+  return code(*ended);
+}
+
+int run(int argc, const char* const* argv) {
+  const auto parsed = parse_command_line(argc, argv);
+  if (const auto* c = std::get_if<exit_code>(&parsed)) return code(*c);
+  const auto& line = std::get<command_line>(parsed);
+  const auto loaded = load_settings(line);
+  // Whatever is wrong with the configuration, a file that lacks included: 2.
+  if (!loaded) return complain(loaded.error(), exit_code::usage);
+  if (line.print_config) {
+    put(line.json ? print_json(*loaded) : print_yaml(*loaded));
+    return code(exit_code::done);
+  }
+  const bool serves = line.what == command::up || line.what == command::coordinator ||
+                      line.what == command::worker;
+  return serves ? serve(line, *loaded) : ask(line, loaded->values);
+}
+
+}  // namespace
+}  // namespace moetier::cli
+
+int main(int argc, char** argv) {
+  try {
+    return moetier::cli::run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "moetier: internal error: %s\n", e.what());
+    return static_cast<int>(moetier::cli::exit_code::internal);
+  }
+}

@@ -1,0 +1,188 @@
+#include "actors/roles/coordinator_role.hpp"
+
+#include <memory>
+
+#include <unistd.h>
+
+#include "actors/config/endpoint.hpp"
+#include "actors/control/coordinator_host.hpp"
+#include "actors/http/coordinator_probe.hpp"
+#include "actors/http/pages.hpp"
+#include "actors/process/exit_watchdog.hpp"
+#include "actors/process/random.hpp"
+#include "actors/roles/ending.hpp"
+#include "actors/roles/text_file.hpp"
+#include "coordinator/gateway/gateway.hpp"
+#include "coordinator/record_store.hpp"
+#include "coordinator/rpc/rpc_server.hpp"
+#include "coordinator/rpc/tier_document.hpp"
+#include "eplb/plan_file.hpp"
+#include "schemas/model/config.hpp"
+
+namespace moetier::roles {
+namespace {
+
+constexpr duration_ns k_stop_limit = 4500 * k_millisecond;  // SIGTERM to exit within 5 s
+
+expected<coordinator::core_options> core_options_from(const config::settings& s) {
+  if (s.model.path.empty()) {
+    return fail(reason::config_invalid, "model.path", "not set", "a model directory");
+  }
+  coordinator::core_options o;
+  auto model = read_config(s.model.path + "/config.json");
+  if (!model) return tl::unexpected(model.error());
+  o.model = std::move(*model);
+  o.workers_expected = s.coordinator.workers;
+  if (!s.coordinator.placement.empty()) {
+    auto text = read_text(s.coordinator.placement);
+    if (!text) return tl::unexpected(text.error());
+    const auto slots = eplb::slots_per_worker_of(*text, s.coordinator.placement);
+    if (!slots) return tl::unexpected(slots.error());
+    o.workers_expected = static_cast<std::uint32_t>(slots->size());
+    o.placement_file_text = std::move(*text);
+    o.placement_file_name = s.coordinator.placement;
+  }
+  o.heartbeat_interval = s.detect.heartbeat;
+  o.heartbeat_timeout = s.detect.timeout;
+  o.lease = s.session.lease;
+  o.sessions_max = s.session.max;
+  o.sources_max = s.transport.max_sources;
+  o.tokens_max = s.session.max_tokens;
+  o.call_deadline = s.deadline.decode;
+  return o;
+}
+
+std::vector<http::page> pages_of(const actors::coordinator_host& host, const event_log& log) {
+  return {
+      // The view is made anew by every tick of the actor: an old one means that it hangs.
+      {"/livez", [] { return http::livez(true); }},
+      {"/readyz",
+       [&host] {
+         const auto v = host.view();
+         return http::readyz(v->ready, v->not_ready_reasons);
+       }},
+      {"/metrics",
+       [&host, &log] {
+         return http::metrics_page(http::coordinator_metrics(
+             *host.view(),
+             {.log_lines_dropped = log.dropped(), .mailbox_depth = host.mailbox_depth()}));
+       }},
+      {"/version", [] { return http::version_page(); }},
+      {"/debug/placement",
+       [&host]() -> http::response {
+         auto document = coordinator::placement_document(*host.view());
+         if (!document) return {503, "text/plain; charset=utf-8", document.error().text + "\n"};
+         return {200, "application/json", std::move(*document)};
+       }},
+      {"/", [&host] { return http::coordinator_status_page(*host.view()); }},
+  };
+}
+
+// What a running coordinator is made of, in the order in which it is made.
+class coordinator_process final {
+ public:
+  coordinator_process(const config::settings& s, event_log& log, ending& end)
+      : settings_(s), log_(log), ending_(end) {}
+
+  expected<listening> start() {
+    auto options = core_options_from(settings_);
+    if (!options) return tl::unexpected(options.error());
+    auto store = coordinator::record_store::open(settings_.coordinator.state_dir);
+    if (!store) return tl::unexpected(store.error());
+    store_ = std::move(*store);
+    if (auto made = open_gateway(); !made) return tl::unexpected(made.error());
+
+    world_ = std::make_unique<actors::actor_world>(log_);
+    options->node = world_->node();
+    host_ = std::make_unique<actors::coordinator_host>(
+        *world_, std::move(*options), store_->stored(), random_bits(),
+        actors::coordinator_world{
+            [this](epoch_number expected_epoch, const coordinator::record& value) {
+              return store_->write(expected_epoch, value);
+            },
+            [this](bool failed, const std::string& why) { ending_.core_stopped(failed, why); }},
+        log_);
+    rpc_ = std::make_unique<coordinator::rpc_server>(*host_, gateway_.get(),
+                                                     coordinator::tls_files{});
+    host_->start(*rpc_);
+    return listen();
+  }
+
+  // Admission stops, what is in flight ends, everything goes in the reverse order.
+  void stop() {
+    host_->post(coordinator::shut_down{});
+    if (!ending_.wait(settings_.drain.timeout)) log_.warn("drain_timeout");
+    http_.reset();
+    rpc_->stop();
+    host_.reset();
+    gateway_.reset();
+    rpc_.reset();
+    world_.reset();
+  }
+
+ private:
+  expected<void> open_gateway() {
+    if (!settings_.gateway.enabled) return {};
+    auto carrier = transport::open_carrier(
+        settings_.transport.carrier == "auto" ? "ucx" : settings_.transport.carrier,
+        {.listen = settings_.transport.listen,
+         .checksum_payload = settings_.transport.checksum == "on",
+         .allow_tcp = settings_.transport.allow_tcp != "off"});
+    if (!carrier) return tl::unexpected(carrier.error());
+    carrier_ = std::move(*carrier);
+    log_.info("carrier", {{"name", carrier_->name()}, {"lanes", carrier_->describe()}});
+    gateway_ = std::make_unique<coordinator::gateway>(
+        *carrier_, coordinator::gateway_options{.sessions_max = settings_.session.max});
+    return {};
+  }
+
+  expected<listening> listen() {
+    listening l{.role = "coordinator", .pid = static_cast<int>(::getpid())};
+    const auto rpc = config::parse_endpoint(settings_.coordinator.rpc_listen);
+    const auto port = rpc_->start(settings_.coordinator.rpc_listen);
+    if (!port) return tl::unexpected(port.error());
+    l.rpc = config::endpoint_text({rpc->host, *port});
+    const auto control =
+        host_->publish(*config::parse_endpoint(settings_.coordinator.control_listen));
+    if (!control) return tl::unexpected(control.error());
+    l.control = config::endpoint_text(*control);
+    auto http = http::http_server::start(*config::parse_endpoint(settings_.http.listen),
+                                         pages_of(*host_, log_));
+    if (!http) return tl::unexpected(http.error());
+    http_ = std::move(*http);
+    l.http = config::endpoint_text(http_->address());
+    return l;
+  }
+
+  const config::settings& settings_;
+  event_log& log_;
+  ending& ending_;
+  std::unique_ptr<coordinator::record_store> store_;
+  std::unique_ptr<transport::Communication> carrier_;
+  std::unique_ptr<coordinator::gateway> gateway_;
+  std::unique_ptr<actors::actor_world> world_;
+  std::unique_ptr<coordinator::rpc_server> rpc_;
+  // Before rpc_: the actor calls the sink until its end.
+  std::unique_ptr<actors::coordinator_host> host_;
+  std::unique_ptr<http::http_server> http_;
+};
+
+}  // namespace
+
+expected<void> run_coordinator(const config::settings& settings, event_log& log, stop_signal& stop,
+                               const std::function<void(const listening&)>& on_listening) {
+  ending end(stop);
+  coordinator_process process(settings, log, end);
+  const auto started = process.start();
+  if (!started) return tl::unexpected(started.error());
+  log.info("listening", {{"rpc", started->rpc}, {"control", started->control},
+                         {"http", started->http}});
+  on_listening(*started);
+  stop.wait();
+  const exit_watchdog watchdog(log, "coordinator", k_stop_limit);
+  process.stop();
+  log.info("stopped");
+  return end.result();
+}
+
+}  // namespace moetier::roles

@@ -1,0 +1,145 @@
+#include "actors/roles/weight_loader.hpp"
+
+#include <unistd.h>
+
+#include "schemas/base/assert.hpp"
+#include "schemas/base/time.hpp"
+#include "workers/weights/progress_bar.hpp"
+
+namespace moetier::roles {
+namespace {
+
+// What the plan asks of this worker, per layer.
+std::vector<workers::layer_slots> rows_of(const eplb::placement& placement, std::size_t span) {
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < span; ++i) start += placement.spans()[i].slots;
+  const std::size_t slots = placement.spans()[span].slots;
+  std::vector<workers::layer_slots> rows;
+  for (const eplb::layer_slots& layer : placement.layers()) {
+    const auto first = layer.experts.begin() + static_cast<std::ptrdiff_t>(start);
+    rows.push_back({layer.layer, {first, first + static_cast<std::ptrdiff_t>(slots)}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+weight_loader::weight_loader(const options& o, const model_description& model,
+                             const kernels::Backend& backend, workers::expert_source& source,
+                             sinks out, event_log& log)
+    : options_(o), model_(model), backend_(backend), source_(source), out_(std::move(out)),
+      log_(log) {
+  thread_ = std::thread([this] { run(); });
+}
+
+weight_loader::~weight_loader() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    if (cancelled_) cancelled_->store(true);
+  }
+  work_.notify_one();
+  thread_.join();
+}
+
+void weight_loader::run() {
+  for (;;) {
+    job next;
+    {
+      std::unique_lock lock(mutex_);
+      work_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+      if (ending_) return;
+      next = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    next();
+  }
+}
+
+void weight_loader::post(job j) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(j));
+  }
+  work_.notify_one();
+}
+
+void weight_loader::load(const workers::load_plan& plan) {
+  auto cancelled = std::make_shared<std::atomic<bool>>(false);
+  {
+    const std::lock_guard lock(mutex_);
+    loading_ = plan.generation;
+    cancelled_ = cancelled;
+  }
+  post([this, plan, cancelled] { do_load(plan, *cancelled); });
+}
+
+void weight_loader::cancel(generation_number generation) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (cancelled_ && loading_ == generation) cancelled_->store(true);
+  }
+  post([this, generation] {
+    if (!store_) return;
+    const auto done = store_->abort(generation);
+    if (!done) log_.warn("abort_refused", {{"why", done.error().text}});
+  });
+}
+
+void weight_loader::activate(const workers::serve_generation& generation) {
+  post([this, generation] {
+    MOETIER_ASSERT(store_ != nullptr);
+    const auto table = store_->activate(generation.generation, generation.plan);
+    if (!table) {
+      log_.error("activation_refused", {{"why", table.error().text}});
+      return;
+    }
+    out_.on_active(*table, generation.first_slot);
+  });
+}
+
+void weight_loader::release(generation_number oldest_kept) {
+  post([this, oldest_kept] {
+    if (store_) store_->release(oldest_kept);
+    out_.on_event(workers::pages_released{oldest_kept});
+  });
+}
+
+void weight_loader::do_load(const workers::load_plan& plan, const std::atomic<bool>& cancelled) {
+  const time_ns began = monotonic_now();
+  const auto table = prepare(plan, cancelled);
+  if (!table) {
+    log_.error("plan_not_loaded", {{"generation", plan.generation.value},
+                                   {"why", table.error().text}});
+    out_.on_event(workers::plan_load_failed{plan.generation, plan.plan, table.error()});
+    return;
+  }
+  const auto checksums = (*table)->checksums();
+  log_.info("plan_loaded", {{"generation", plan.generation.value},
+                            {"slots", checksums.size()},
+                            {"ms", (monotonic_now() - began) / k_millisecond}});
+  out_.on_event(workers::plan_loaded{
+      plan.generation, plan.plan, std::vector(checksums.begin(), checksums.end())});
+}
+
+expected<std::shared_ptr<const workers::generation_table>> weight_loader::prepare(
+    const workers::load_plan& plan, const std::atomic<bool>& cancelled) {
+  const int span = plan.placement.span_index(plan.self);
+  if (span < 0) return fail(reason::placement_invalid, "this worker is not in the plan");
+  const auto index = static_cast<std::size_t>(span);
+  if (!store_) {
+    auto made = workers::expert_store::create({.slots = plan.placement.spans()[index].slots,
+                                               .spare_pages = options_.spare_pages,
+                                               .memory_max_bytes = options_.memory_max_bytes},
+                                              model_, backend_, source_);
+    if (!made) return tl::unexpected(made.error());
+    store_ = std::move(*made);
+  }
+  workers::progress_bar bar("weights", STDERR_FILENO);
+  return store_->prepare(
+      plan.generation, plan.plan, rows_of(plan.placement, index),
+      {.on_progress = [&](std::uint32_t loaded, std::uint32_t total) { bar.update(loaded, total); },
+       .cancelled = &cancelled});
+}
+
+}  // namespace moetier::roles

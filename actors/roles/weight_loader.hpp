@@ -1,0 +1,73 @@
+#pragma once
+// The worker's loader: one thread that owns the expert store and does all that takes as long as
+// loading does, one job after the other in the order of the core's effects. The store is made at
+// the first plan, when the number of slots is known. Answers go out as events and tables.
+//
+// Thread: any for the public calls, which hand over and return; sinks are called on the loader's.
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "actors/log/event_log.hpp"
+#include "kernels/backend.hpp"
+#include "workers/core/event.hpp"
+#include "workers/store/expert_store.hpp"
+
+namespace moetier::roles {
+
+class weight_loader final {
+ public:
+  struct options {
+    std::uint32_t spare_pages = 8;
+    std::size_t memory_max_bytes = 0;
+  };
+  struct sinks {
+    std::function<void(workers::event)> on_event;
+    std::function<void(std::shared_ptr<const workers::generation_table>, std::uint32_t first_slot)>
+        on_active;
+  };
+
+  // Requires: model, backend and source outlive the loader.
+  weight_loader(const options& o, const model_description& model, const kernels::Backend& backend,
+                workers::expert_source& source, sinks out, event_log& log);
+  ~weight_loader();  // stops a load at its next expert
+  weight_loader(const weight_loader&) = delete;
+  weight_loader& operator=(const weight_loader&) = delete;
+
+  void load(const workers::load_plan& plan);
+  void cancel(generation_number generation);
+  void activate(const workers::serve_generation& generation);
+  void release(generation_number oldest_kept);  // once the engine has let go
+
+ private:
+  using job = std::function<void()>;
+
+  void run();
+  void post(job j);
+  void do_load(const workers::load_plan& plan, const std::atomic<bool>& cancelled);
+  expected<std::shared_ptr<const workers::generation_table>> prepare(
+      const workers::load_plan& plan, const std::atomic<bool>& cancelled);
+
+  const options options_;
+  const model_description& model_;
+  const kernels::Backend& backend_;
+  workers::expert_source& source_;
+  const sinks out_;
+  event_log& log_;
+  std::unique_ptr<workers::expert_store> store_;  // the loader thread's alone
+
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::deque<job> jobs_;
+  bool ending_ = false;
+  generation_number loading_;
+  std::shared_ptr<std::atomic<bool>> cancelled_;  // of loading_
+  std::thread thread_;
+};
+
+}  // namespace moetier::roles

@@ -1,0 +1,71 @@
+#pragma once
+// The working parts of a worker behind the shell's orders: backend, carrier half, engine and
+// loader. It passes orders to the thread that obeys them and their answers back as events; it
+// decides nothing. Thread: the worker_machinery calls: the worker actor; figures, alive: any.
+
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "actors/config/settings.hpp"
+#include "actors/control/worker_shell.hpp"
+#include "actors/http/worker_probe.hpp"
+#include "actors/log/event_log.hpp"
+#include "actors/roles/ending.hpp"
+#include "actors/roles/weight_loader.hpp"
+#include "kernels/backend.hpp"
+#include "transport/communication.hpp"
+#include "workers/engine/engine.hpp"
+#include "workers/weights/checkpoint.hpp"
+
+namespace moetier::roles {
+
+class worker_machine final : public actors::worker_machinery {
+ public:
+  static expected<std::unique_ptr<worker_machine>> make(const config::settings& settings,
+                                                        incarnation_id incarnation,
+                                                        event_log& log, ending& end);
+  ~worker_machine() override;
+
+  // What the core must know of these parts.
+  void describe(workers::core_options& to) const;
+  // Starts the engine; events go to `post` from the loader's and the engine's threads until stop().
+  void start(std::function<void(workers::event)> post);
+  void stop();
+
+  void load(const workers::load_plan& plan) override;
+  void cancel(const workers::cancel_load& plan) override;
+  void serve(const workers::serve_generation& generation) override;
+  void release(const workers::release_pages& pages) override;
+  void attach(const control::source_attachment& source) override;
+  void detach(const workers::detach_source& source) override;
+  void drain() override;
+  void stopped(bool failed, const std::string& why) override;
+  workers::engine_progress progress(bool with_counts) override;
+
+  // For metrics; `core` is filled by the caller.
+  http::worker_figures figures() const;
+  // False when the engine's tick stands still.
+  bool alive() const noexcept;
+
+ private:
+  worker_machine(const config::settings& settings, event_log& log, ending& end);
+
+  const config::settings& settings_;
+  event_log& log_;
+  ending& ending_;
+  std::unique_ptr<workers::checkpoint> checkpoint_;
+  std::unique_ptr<kernels::Backend> backend_;
+  std::unique_ptr<transport::Communication> carrier_;
+  std::unique_ptr<transport::WorkerHalf> half_;
+  std::unique_ptr<workers::engine> engine_;
+  std::unique_ptr<weight_loader> loader_;
+
+  mutable std::mutex mutex_;  // what metrics read
+  std::shared_ptr<const workers::generation_table> table_;
+  workers::engine_progress progress_;
+  mutable std::uint64_t seen_tick_ = 0;
+  mutable time_ns tick_moved_at_ = 0;
+};
+
+}  // namespace moetier::roles

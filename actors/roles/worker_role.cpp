@@ -1,0 +1,109 @@
+#include "actors/roles/worker_role.hpp"
+
+#include <memory>
+
+#include <unistd.h>
+
+#include "actors/config/endpoint.hpp"
+#include "actors/control/worker_host.hpp"
+#include "actors/http/http_server.hpp"
+#include "actors/http/pages.hpp"
+#include "actors/http/worker_probe.hpp"
+#include "actors/process/exit_watchdog.hpp"
+#include "actors/process/random.hpp"
+#include "actors/roles/ending.hpp"
+#include "actors/roles/worker_machine.hpp"
+
+namespace moetier::roles {
+namespace {
+
+constexpr duration_ns k_stop_limit = 4500 * k_millisecond;  // SIGTERM to exit within 5 s
+constexpr duration_ns k_drain_margin = 250 * k_millisecond;
+
+// worker@N adds N to a port that was not left to the system, so that workers of one file coexist.
+config::endpoint http_place(const config::settings& s) {
+  config::endpoint place = *config::parse_endpoint(s.http.listen);
+  const std::size_t at = s.worker.name.rfind('@');
+  if (place.port == 0 || at == std::string::npos) return place;
+  const auto number = config::parse_count(std::string_view(s.worker.name).substr(at + 1));
+  if (number && place.port + *number <= 65535) {
+    place.port = static_cast<std::uint16_t>(place.port + *number);
+  }
+  return place;
+}
+
+std::vector<http::page> pages_of(const std::string& name, const actors::worker_host& host,
+                                 const worker_machine& machine) {
+  return {
+      {"/livez", [&machine] { return http::livez(machine.alive()); }},
+      {"/readyz",
+       [&host] {
+         const auto reasons = http::not_ready_reasons(host.summary());
+         return http::readyz(reasons.empty(), reasons);
+       }},
+      {"/metrics",
+       [&host, &machine] {
+         http::worker_figures f = machine.figures();
+         f.core = host.summary();
+         return http::metrics_page(http::worker_metrics(f));
+       }},
+      {"/version", [] { return http::version_page(); }},
+      {"/", [name, &host] { return http::worker_status_page(name, host.summary()); }},
+  };
+}
+
+workers::core_options core_options_from(const config::settings& s, incarnation_id incarnation) {
+  workers::core_options o;
+  o.name = s.worker.name;
+  o.incarnation = incarnation;
+  o.heartbeat_interval = s.detect.heartbeat;
+  o.heartbeat_timeout = s.detect.timeout;
+  o.drain_limit = s.drain.timeout;
+  return o;
+}
+
+}  // namespace
+
+expected<void> run_worker(const config::settings& s, event_log& log, stop_signal& stop,
+                          const std::function<void(const listening&)>& on_listening) {
+  ending end(stop);
+  const incarnation_id incarnation(random_bits());
+  auto machine = worker_machine::make(s, incarnation, log, end);
+  if (!machine) return tl::unexpected(machine.error());
+
+  auto world = std::make_unique<actors::actor_world>(log);
+  workers::core_options options = core_options_from(s, incarnation);
+  options.node = world->node();
+  (*machine)->describe(options);
+  auto host = std::make_unique<actors::worker_host>(
+      *world, *config::parse_endpoint(s.worker.coordinator), std::move(options), random_bits(),
+      **machine, log);
+  (*machine)->start([&host](workers::event e) { host->post(std::move(e)); });
+  auto http = http::http_server::start(http_place(s), pages_of(s.worker.name, *host, **machine));
+  if (!http) {
+    (*machine)->stop();
+    return tl::unexpected(http.error());
+  }
+  host->start();
+  const listening where{.role = "worker",
+                        .name = s.worker.name,
+                        .http = config::endpoint_text((*http)->address()),
+                        .pid = static_cast<int>(::getpid())};
+  log.info("listening", {{"http", where.http}});
+  on_listening(where);
+
+  stop.wait();
+  const exit_watchdog watchdog(log, "worker", k_stop_limit);
+  host->post(workers::shut_down{});
+  if (!end.wait(s.drain.timeout + k_drain_margin)) log.warn("drain_timeout");
+  http->reset();
+  // Orders end before the threads that obey them; their answers are posted to an actor that is gone.
+  host->stop();
+  (*machine)->stop();
+  host.reset();
+  world.reset();
+  log.info("stopped");
+  return end.result();
+}
+
+}  // namespace moetier::roles

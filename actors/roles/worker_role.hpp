@@ -1,0 +1,20 @@
+#pragma once
+// A worker process: opens the checkpoint, makes backend, carrier half, engine and loader, and puts
+// the expert_worker actor and HTTP around the core; serves until it is told to stop. Thread: owner
+// (main).
+
+#include <functional>
+
+#include "actors/config/settings.hpp"
+#include "actors/log/event_log.hpp"
+#include "actors/process/stop_signal.hpp"
+#include "actors/roles/listening.hpp"
+#include "schemas/base/error.hpp"
+
+namespace moetier::roles {
+
+// Returns when everything has ended; an error is why it could not start or go on.
+expected<void> run_worker(const config::settings& settings, event_log& log, stop_signal& stop,
+                          const std::function<void(const listening&)>& on_listening);
+
+}  // namespace moetier::roles

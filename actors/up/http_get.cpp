@@ -1,0 +1,58 @@
+#include "actors/up/http_get.hpp"
+
+#include <cstdlib>
+#include <string>
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+namespace moetier::up {
+namespace {
+
+class socket_owner final {
+ public:
+  explicit socket_owner(int fd) : fd_(fd) {}
+  ~socket_owner() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  socket_owner(const socket_owner&) = delete;
+  socket_owner& operator=(const socket_owner&) = delete;
+  int get() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+std::optional<int> http_get_code(const config::endpoint& at, const char* path, duration_ns limit) {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(at.port);
+  if (::inet_pton(AF_INET, at.host.c_str(), &to.sin_addr) != 1) return std::nullopt;
+  const socket_owner s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const timeval patience{static_cast<time_t>(limit / k_second),
+                         static_cast<suseconds_t>(limit % k_second / k_microsecond)};
+  ::setsockopt(s.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ::setsockopt(s.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  if (::connect(s.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
+    return std::nullopt;
+  }
+  const std::string ask = std::string("GET ") + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  if (::send(s.get(), ask.data(), ask.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(ask.size())) {
+    return std::nullopt;
+  }
+  std::string answer;
+  char block[512];
+  while (answer.size() < 12) {
+    const ssize_t got = ::recv(s.get(), block, sizeof block, 0);
+    if (got <= 0) return std::nullopt;
+    answer.append(block, static_cast<std::size_t>(got));
+  }
+  if (!answer.starts_with("HTTP/1.1 ")) return std::nullopt;
+  return std::atoi(answer.c_str() + 9);
+}
+
+}  // namespace moetier::up

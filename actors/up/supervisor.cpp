@@ -1,0 +1,281 @@
+#include "actors/up/supervisor.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include <poll.h>
+#include <fmt/format.h>
+
+#include "actors/config/endpoint.hpp"
+#include "actors/up/child_process.hpp"
+#include "actors/up/http_get.hpp"
+#include "actors/roles/text_file.hpp"
+#include "actors/up/restart_ledger.hpp"
+#include "eplb/plan_file.hpp"
+
+namespace moetier::up {
+namespace {
+
+constexpr duration_ns k_turn = 50 * k_millisecond;
+constexpr duration_ns k_stop_limit = 4800 * k_millisecond;   // SIGTERM to exit within 5 s
+constexpr duration_ns k_coordinator_first = 2 * k_second;    // of that, before the workers
+constexpr duration_ns k_ask_limit = 500 * k_millisecond;
+constexpr const char* k_free_port = "127.0.0.1:0";
+
+// A place among the children: what runs there now and how it is started.
+struct place {
+  std::string name;
+  std::vector<std::string> arguments;
+  restart_ledger ledger;
+  std::unique_ptr<child_process> child;
+  std::optional<roles::listening> where;  // of the newest process that told
+  bool told = false;                      // the running one has
+};
+
+class state_directory final {
+ public:
+  static expected<std::unique_ptr<state_directory>> make() {
+    std::string path = (std::filesystem::temp_directory_path() / "moetier-XXXXXX").string();
+    if (::mkdtemp(path.data()) == nullptr) {
+      return fail(reason::state_unusable, "no temporary directory can be made");
+    }
+    return std::unique_ptr<state_directory>(new state_directory(path));
+  }
+  ~state_directory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  state_directory(const state_directory&) = delete;
+  state_directory& operator=(const state_directory&) = delete;
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  explicit state_directory(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+class supervisor final {
+ public:
+  supervisor(const config::settings& settings, const up_wish& wish, event_log& log,
+             stop_signal& stop)
+      : settings_(settings), wish_(wish), log_(log), stop_(stop) {}
+
+  expected<int> run(const std::function<void(const up_state&)>& on_ready) {
+    if (auto done = prepare(); !done) return tl::unexpected(done.error());
+    places_.push_back(coordinator_place());
+    if (!start(places_.front())) return failed_;
+    bool ready = false;
+    while (!stop_.stopping() && failed_ == 0) {
+      watch();
+      if (places_.size() == 1 && places_.front().told) add_workers();
+      if (!ready && all_told() && is_ready()) {
+        ready = true;
+        on_ready(state());
+      }
+    }
+    end_all();
+    return failed_;
+  }
+
+ private:
+  expected<void> prepare() {
+    if (settings_.model.path.empty()) {
+      return fail(reason::config_invalid, "model.path", "not set", "a model directory");
+    }
+    workers_ = settings_.coordinator.workers;
+    if (!settings_.coordinator.placement.empty()) {
+      const auto text = roles::read_text(settings_.coordinator.placement);
+      if (!text) return tl::unexpected(text.error());
+      const auto slots = eplb::slots_per_worker_of(*text, settings_.coordinator.placement);
+      if (!slots) return tl::unexpected(slots.error());
+      workers_ = static_cast<std::uint32_t>(slots->size());
+    }
+    state_path_ = settings_.coordinator.state_dir;
+    if (!wish_.own_state) return {};
+    auto made = state_directory::make();
+    if (!made) return tl::unexpected(made.error());
+    own_state_ = std::move(*made);
+    state_path_ = own_state_->path();
+    return {};
+  }
+
+  std::vector<std::string> base(const char* command) const {
+    std::vector<std::string> a{"moetier", command};
+    if (!wish_.config_file.empty()) a.insert(a.end(), {"--config", wish_.config_file});
+    a.insert(a.end(), {"--log-level", settings_.log.level, "--model", settings_.model.path});
+    a.insert(a.end(), wish_.shared_arguments.begin(), wish_.shared_arguments.end());
+    return a;
+  }
+
+  place coordinator_place() const {
+    auto a = base("coordinator");
+    const auto add = [&a](std::string flag, std::string value) {
+      a.push_back(std::move(flag));
+      a.push_back(std::move(value));
+    };
+    add("--workers", std::to_string(workers_));
+    if (!settings_.coordinator.placement.empty()) {
+      add("--placement", settings_.coordinator.placement);
+    }
+    add("--state-dir", state_path_);
+    add("--rpc-listen", settings_.coordinator.rpc_listen);
+    add("--control-listen", k_free_port);
+    add("--http-listen", k_free_port);
+    return {"coordinator", std::move(a), restart_ledger(settings_.restart.budget), nullptr, {},
+            false};
+  }
+
+  place worker_place(std::uint32_t number) const {
+    auto a = base("worker");
+    const std::string name = fmt::format("worker@{}", number);
+    a.insert(a.end(), {"--name", name, "--coordinator", places_.front().where->control,
+                       "--http-listen", k_free_port});
+    return {name, std::move(a), restart_ledger(settings_.restart.budget), nullptr, {}, false};
+  }
+
+  void add_workers() {
+    for (std::uint32_t i = 0; i < workers_; ++i) {
+      places_.push_back(worker_place(i));
+      if (!start(places_.back())) return;
+    }
+  }
+
+  bool start(place& p) {
+    p.told = false;
+    auto child = child_process::start(p.arguments);
+    if (!child) {
+      log_.error("child_not_started", {{"name", p.name}, {"why", child.error().text}});
+      failed_ = 70;
+      return false;
+    }
+    p.child = std::move(*child);
+    log_.info("child_started", {{"name", p.name},
+                                {"child_pid", static_cast<std::uint64_t>(p.child->pid())}});
+    return true;
+  }
+
+  // Sleeps until something happens, then looks at every child.
+  void watch() {
+    std::vector<pollfd> fds{{stop_.descriptor(), POLLIN, 0}};
+    for (const place& p : places_) {
+      fds.push_back({p.child->exit_descriptor(), POLLIN, 0});
+      if (p.child->output_descriptor() >= 0) {
+        fds.push_back({p.child->output_descriptor(), POLLIN, 0});
+      }
+    }
+    ::poll(fds.data(), fds.size(), static_cast<int>(turn() / k_millisecond));
+    for (place& p : places_) {
+      hear(p);
+      if (const auto code = p.child->take_exit(); code && !stop_.stopping()) ended(p, *code);
+    }
+  }
+
+  // Before it is ready it asks often; afterwards only children and signals wake it.
+  duration_ns turn() const { return said_ready_ ? 3600 * k_second : k_turn; }
+
+  void hear(place& p) {
+    while (auto line = p.child->take_line()) {
+      const auto where = roles::listening_from(*line);
+      if (!where) continue;
+      if (!p.where) pin_ports(p, *where);
+      p.where = where;
+      p.told = true;
+    }
+  }
+
+  // A restarted child listens where the first one did: others have been told.
+  static void pin_ports(place& p, const roles::listening& where) {
+    for (std::size_t i = 0; i + 1 < p.arguments.size(); ++i) {
+      if (p.arguments[i] == "--rpc-listen") p.arguments[i + 1] = where.rpc;
+      if (p.arguments[i] == "--control-listen") p.arguments[i + 1] = where.control;
+      if (p.arguments[i] == "--http-listen" && p.name == "coordinator") {
+        p.arguments[i + 1] = where.http;
+      }
+    }
+  }
+
+  void ended(place& p, int code) {
+    log_.warn("child_ended", {{"name", p.name}, {"code", static_cast<std::uint64_t>(code)}});
+    // What has never listened will not at a second try: its code says why.
+    if (!p.where) {
+      failed_ = code == 0 ? 1 : code;
+      return;
+    }
+    if (!p.ledger.take(monotonic_now())) {
+      log_.error("restart_budget_spent",
+                 {{"name", p.name}, {"budget", config::budget_text(settings_.restart.budget)}});
+      failed_ = 1;
+      return;
+    }
+    start(p);
+  }
+
+  bool all_told() const {
+    if (places_.size() != 1 + std::size_t{workers_}) return false;
+    for (const place& p : places_) {
+      if (!p.told) return false;
+    }
+    return true;
+  }
+
+  bool is_ready() {
+    const auto at = config::parse_endpoint(places_.front().where->http);
+    said_ready_ = at && http_get_code(*at, "/readyz", k_ask_limit) == 200;
+    return said_ready_;
+  }
+
+  up_state state() const {
+    up_state s{.coordinator = *places_.front().where, .workers = {}};
+    for (std::size_t i = 1; i < places_.size(); ++i) s.workers.push_back(*places_[i].where);
+    return s;
+  }
+
+  // The coordinator first, so that nobody is admitted any more; then the workers.
+  void end_all() {
+    const time_ns began = monotonic_now();
+    if (places_.front().child) places_.front().child->send(SIGTERM);
+    wait_for_end(1, began + k_coordinator_first);
+    for (place& p : places_) {
+      if (p.child) p.child->send(SIGTERM);
+    }
+    wait_for_end(places_.size(), began + k_stop_limit);
+    for (place& p : places_) {
+      if (p.child && !p.child->take_exit()) log_.warn("child_killed", {{"name", p.name}});
+      p.child.reset();
+    }
+  }
+
+  void wait_for_end(std::size_t count, time_ns until) {
+    for (std::size_t i = 0; i < count; ++i) {
+      child_process* const child = places_[i].child.get();
+      while (child != nullptr && !child->take_exit()) {
+        const time_ns now = monotonic_now();
+        if (now >= until) return;
+        pollfd fd{child->exit_descriptor(), POLLIN, 0};
+        ::poll(&fd, 1, static_cast<int>((until - now) / k_millisecond + 1));
+      }
+    }
+  }
+
+  const config::settings& settings_;
+  const up_wish& wish_;
+  event_log& log_;
+  stop_signal& stop_;
+  std::unique_ptr<state_directory> own_state_;
+  std::string state_path_;
+  std::uint32_t workers_ = 1;
+  std::vector<place> places_;  // the coordinator, then the workers
+  bool said_ready_ = false;
+  int failed_ = 0;
+};
+
+}  // namespace
+
+expected<int> run_up(const config::settings& settings, const up_wish& wish, event_log& log,
+           stop_signal& stop, const std::function<void(const up_state&)>& on_ready) {
+  return supervisor(settings, wish, log, stop).run(on_ready);
+}
+
+}  // namespace moetier::up

@@ -95,7 +95,7 @@ bool core::state::is_own(incarnation_id incarnation) {
 }
 
 // R1. The caller has checked the incarnation, where the command carries one.
-bool core::state::obeys(epoch_number epoch, generation_number generation) {
+bool core::state::obeys(epoch_number epoch, [[maybe_unused]] generation_number generation) {
 #if !defined(MOETIER_MUTANT) || MOETIER_MUTANT != 1
   if (epoch < highest) {
     ++stale_refused;

@@ -29,12 +29,14 @@ void core::state::obey(const control::attach_source& m) {
 void core::state::on(const source_attach_done& e, time_ns) {
   const auto held = sources.find(e.source);
   if (held == sources.end() || held->second.source.incarnation != e.incarnation) return;
-  if (held->second.confirmed) return;
   const control::source_attachment s = held->second.source;
   if (e.accepted) {
+    if (held->second.confirmed) return;
     held->second.confirmed = true;
   } else {
+    // The refusal may be of an earlier attach of the same source: afterwards neither side has it.
     sources.erase(held);
+    emit(detach_source{s.source, s.incarnation});
     log(log_event::level::warn, "source_refused", e.text);
   }
   answer_attached(s, e.accepted, e.text);

@@ -1,0 +1,219 @@
+// The shell around the coordinator's core: disk, links and clients as models, and what must hold of
+// every effect.
+
+#include <fmt/format.h>
+
+#include "tests/sim/world.hpp"
+
+namespace moetier::sim {
+
+using namespace coordinator;
+
+void world::in_coordinator(std::uint64_t life, std::function<void()> what) {
+  if (!head_.up || head_.life != life) return;
+  if (clock_.now() < head_.frozen_until) {
+    clock_.at(head_.frozen_until, [this, life, what = std::move(what)]() mutable {
+      in_coordinator(life, std::move(what));
+    });
+    return;
+  }
+  what();
+}
+
+void world::start_coordinator() {
+  if (head_.up) return;
+  head_.up = true;
+  ++head_.life;
+  head_.frozen_until = 0;
+  head_.newest = nullptr;
+  head_.disk_failed = false;
+  trace([] { return std::string("coordinator starts"); });
+  head_.core = std::make_unique<core>(head_options_, head_.disk, dice_.next());
+  const std::uint64_t life = head_.life;
+  for (const effect& e : head_.core->start(clock_.now())) {
+    if (!apply(e)) return;
+  }
+  clock_.after(dice_.below(head_options_.heartbeat_interval),
+               [this, life] { coordinator_beat(life); });
+}
+
+void world::kill_coordinator() {
+  if (!head_.up) return;
+  head_.up = false;
+  trace([] { return std::string("coordinator dies"); });
+  if (head_.writing) {  // on its way to the disk: it got there or it did not
+    if (dice_.chance(50'000)) head_.disk = head_.writing->value;
+    head_.writing.reset();
+  }
+  head_.open_tokens.clear();  // clients see their connection break
+  head_.seen.clear();
+  std::vector<link_number> all;
+  for (const auto& [number, l] : links_) all.push_back(number);
+  for (const link_number number : all) close_from_coordinator(number);
+  const std::uint64_t life = head_.life;
+  for (std::size_t s = 0; s < services_.size(); ++s) {
+    clock_.after(hop(), [this, s, life] {
+      if (services_[s].connected_life == life) services_[s].connected_life = 0;
+    });
+  }
+  clock_.after(dice_.between(10 * k_millisecond, k_second), [this] { start_coordinator(); });
+}
+
+void world::coordinator_beat(std::uint64_t life) {
+  in_coordinator(life, [this, life] {
+    step_coordinator(time_passed{});
+    if (head_.up && head_.life == life) {
+      check_coordinator();
+      clock_.after(head_options_.heartbeat_interval, [this, life] { coordinator_beat(life); });
+    }
+  });
+}
+
+void world::step_coordinator(const event& e) {
+  for (const effect& f : head_.core->step(e, clock_.now())) {
+    if (dice_.chance(rates_.crash_in_step)) return kill_coordinator();
+    if (!apply(f)) return;
+  }
+}
+
+// False: the process is gone, and with it the effects that were to follow.
+bool world::apply(const effect& e) {
+  if (const auto* send = std::get_if<send_to_worker>(&e)) {
+    std::visit(
+        [&](const auto& m) {
+          if constexpr (requires { m.epoch; }) {
+            check(head_.disk && m.epoch <= head_.disk->epoch,
+                  "a worker was told an epoch that is not durable");
+          }
+          if constexpr (std::is_same_v<std::decay_t<decltype(m)>, control::commit>) {
+            check(head_.disk->generation == m.generation && head_.disk->plan == m.plan,
+                  "COMMIT was sent before its decision was durable");
+          }
+        },
+        send->body);
+    const auto at = links_.find(send->link);
+    if (at != links_.end()) to_worker(at->second, send->body);
+  } else if (const auto* cut = std::get_if<cut_worker_link>(&e)) {
+    close_from_coordinator(cut->link);
+  } else if (const auto* write = std::get_if<write_record>(&e)) {
+    check(!head_.writing, "two writes of the record at once");
+    check(write->value.epoch >= write->expected, "the epoch sinks in the record");
+    head_.writing = *write;
+    const bool done = !dice_.chance(rates_.disk_fails);
+    clock_.after(dice_.between(50 * k_microsecond, 20 * k_millisecond),
+                 [this, life = head_.life, done] { finish_write(life, done); });
+  } else if (const auto* publish = std::get_if<publish_snapshot>(&e)) {
+    check_published(*publish->snapshot);
+    head_.newest = publish->snapshot;
+    last_published_ = publish->snapshot;
+    for (std::size_t s = 0; s < services_.size(); ++s) {
+      if (services_[s].connected_life == head_.life) tell_snapshot(s, publish->snapshot);
+    }
+  } else if (const auto* granted = std::get_if<answer_session>(&e)) {
+    answer(granted->token, granted->grant);
+  } else if (const auto* done = std::get_if<answer_done>(&e)) {
+    answer(done->token, done->result);
+  } else if (const auto* ended = std::get_if<session_ended>(&e)) {
+    for (std::size_t s = 0; s < services_.size(); ++s) {
+      if (services_[s].connected_life != head_.life) continue;
+      clock_.after(hop(), [this, s, life = services_[s].life, session = ended->session] {
+        in_service(s, life, [this, s, session] {
+          if (services_[s].session == session) session_over(s);
+        });
+      });
+    }
+  } else if (const auto* said = std::get_if<log_event>(&e)) {
+    trace([&] { return fmt::format("coordinator: {} {}", said->event, said->detail); });
+  } else if (const auto* stop = std::get_if<stopped>(&e)) {
+    check(!stop->failed || head_.disk_failed, "the coordinator gave up: " + stop->why);
+    check(head_.open_tokens.empty(), "a request was not answered at the end");
+    kill_coordinator();
+    return false;
+  }
+  return true;
+}
+
+void world::finish_write(std::uint64_t life, bool done) {
+  if (!head_.up || head_.life != life || !head_.writing) return;  // its process died meanwhile
+  const write_record w = *std::exchange(head_.writing, std::nullopt);
+  const epoch_number held = head_.disk ? head_.disk->epoch : epoch_number();
+  check(held == w.expected, "somebody else wrote the record");
+  head_.disk_failed = !done;
+  // A failing disk may have kept it all the same.
+  if (done || dice_.chance(50'000)) head_.disk = w.value;
+  in_coordinator(life, [this, w, done] { step_coordinator(record_written{w.value.epoch, done}); });
+}
+
+// --- what must hold ---
+
+void world::check_published(const transport::routing_snapshot& s) {
+  check(head_.disk && s.epoch == head_.disk->epoch, "published under an epoch that is not durable");
+  check(s.generation == head_.disk->generation && s.plan == head_.disk->plan,
+        "published a plan that is not decided");
+  check(!last_published_ || transport::is_newer(s, *last_published_),
+        "published a snapshot that is not newer");
+  const auto& spans = s.placement.spans();
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const transport::snapshot_worker& shown = s.workers[i];
+    if (shown.live) {
+      check(head_.seen.contains(shown.incarnation), "routes to a worker whose link is closed");
+      const worker_host* host = find_worker(shown.incarnation);
+      check(host == nullptr || (host->serving && host->serving->generation == s.generation &&
+                                host->serving->plan == s.plan),
+            "routes to a worker that has not committed");
+      check(host == nullptr || host->name == spans[i].name, "routes to a worker of another name");
+      continue;
+    }
+    for (std::size_t layer = 0; layer < s.placement.layers().size(); ++layer) {
+      for (std::uint32_t slot = 0; slot < spans[i].slots; ++slot) {
+        check(s.shares.units(layer)[s.placement.first_dense(i) + slot] == 0,
+              "a masked worker has a share");
+      }
+    }
+  }
+  for (std::size_t layer = 0; layer < s.placement.layers().size(); ++layer) {
+    for (std::uint32_t e = 0; e < s.placement.experts(); ++e) {
+      bool live = false;
+      for (const std::uint32_t d : s.placement.replicas(layer, e)) {
+        live = live || s.workers[s.placement.span_of(d)].live;
+      }
+      check(live == s.shares.has_live_replica(layer, e), "an expert's shares miss a live replica");
+    }
+  }
+}
+
+// A session that was told "attached" finds its source in every worker that it may route to.
+void world::check_attached(session_id session) {
+  const tier_view view = head_.core->view(clock_.now());
+  for (const session_view& s : view.sessions) {
+    if (s.session != session) continue;
+    for (const worker_view& member : view.workers) {
+      if (member.state != worker_state::serving) continue;
+      const worker_host* host = find_worker(member.incarnation);
+      if (host == nullptr) continue;
+      const auto at = host->sources.find(s.source);
+      check(at != host->sources.end() && at->second.session == session,
+            fmt::format("session {} was told attached; worker {} has not got it", session.value,
+                        host->name));
+    }
+  }
+}
+
+void world::check_coordinator() {
+  const tier_view v = head_.core->view(clock_.now());
+  check(!head_.disk || v.epoch <= head_.disk->epoch, "believes in an epoch that is not durable");
+  check(v.workers.size() <= workers_.size(), "more members than workers");
+  check(v.sessions.size() <= head_options_.sessions_max, "more sessions than allowed");
+  check(!v.ready || (v.snapshot && v.lost_experts == 0), "ready without all experts");
+  check(v.snapshot == head_.newest, "the view shows another snapshot than was published");
+  std::set<source_id> places;
+  for (const session_view& s : v.sessions) {
+    check(places.insert(s.source).second, "two sessions have one source");
+    check(s.source.value < head_options_.sources_max, "a source beyond the table");
+  }
+  for (const auto& [token, since] : head_.open_tokens) {
+    check(clock_.now() - since < 8 * k_second, "a request is not answered");
+  }
+}
+
+}  // namespace moetier::sim

@@ -1,0 +1,171 @@
+// A run: a world is drawn from the seed, faults happen for a while, then none, and everything must
+// be well again in bounded time.
+
+#include "tests/sim/world.hpp"
+
+#include <fmt/format.h>
+
+namespace moetier::sim {
+
+namespace {
+
+constexpr duration_ns k_heal_limit = 8 * k_second;  // from the last fault to a tier that is well
+constexpr duration_ns k_strict_time = k_second;     // then every call must end well at once
+
+// A quarter of the seeds know each fault at all; then it is anything from rare to constant.
+std::uint32_t draw(dice& d, std::uint32_t most) {
+  return d.chance(30'000) ? static_cast<std::uint32_t>(d.below(most)) : 0;
+}
+
+}  // namespace
+
+void world::check(bool fact, const std::string& text) {
+  if (!fact) {
+    throw violation(
+        fmt::format("{} (at {} ms, event {})", text, clock_.now() / k_millisecond, clock_.done()));
+  }
+}
+
+void world::print_trace(const std::string& text) const {
+  fmt::print("{:10.3f} ms  {}\n", static_cast<double>(clock_.now()) / 1e6, text);
+}
+
+world::world(std::uint64_t seed, bool traced) : traced_(traced), dice_(seed) {
+  workers_.resize(dice_.between(1, 5));
+  services_.resize(dice_.between(1, 4));
+  for (std::size_t w = 0; w < workers_.size(); ++w) workers_[w].name = fmt::format("worker-{}", w);
+
+  model_description& m = head_options_.model;
+  m.model_type = "qwen3_moe";
+  m.hidden_size = 16;
+  m.intermediate_size = 8;
+  m.experts = static_cast<std::uint32_t>(dice_.between(workers_.size(), 9));
+  m.top_k = std::min(m.experts, 2u);
+  m.layers_total = static_cast<std::uint32_t>(dice_.between(1, 3));
+  for (std::uint32_t l = 0; l < m.layers_total; ++l) {
+    m.moe_layers.push_back(layer_id(static_cast<std::uint16_t>(l)));
+  }
+  m.routing = routing_method::renormalize;
+  m.fingerprint = 0x5eed;
+  if (dice_.chance(60'000)) {  // replicas: more slots than experts
+    const auto count = static_cast<std::uint32_t>(workers_.size());
+    slots_wished_ = (m.experts + count - 1) / count + static_cast<std::uint32_t>(dice_.below(3));
+  }
+  head_options_.workers_expected = static_cast<std::uint32_t>(workers_.size());
+  head_options_.node = 1;
+  head_options_.sessions_max = 8;
+  head_options_.sources_max = 8;
+  head_options_.tokens_max = 16;
+
+  rates_.lose = draw(dice_, 5'000);
+  rates_.repeat = draw(dice_, 20'000);
+  rates_.reorder = draw(dice_, 10'000);
+  rates_.late_copy = draw(dice_, 5'000);
+  rates_.damage = draw(dice_, 2'000);
+  rates_.load_fails = draw(dice_, 20'000);
+  rates_.load_spoils = draw(dice_, 20'000);
+  rates_.attach_refused = draw(dice_, 20'000);
+  rates_.disk_fails = draw(dice_, 5'000);
+  rates_.crash_in_step = draw(dice_, 300);
+  rates_.half_open = draw(dice_, 50'000);
+  fault_time_ = dice_.between(k_second, 5 * k_second);
+}
+
+void world::plan_faults() {
+  const time_ns first = clock_.now();
+  const auto moments = [&](std::uint64_t most, auto what) {
+    for (std::uint64_t n = dice_.chance(50'000) ? dice_.below(most + 1) : 0; n > 0; --n) {
+      clock_.at(first + dice_.below(fault_time_), [this, what] {
+        if (!quiet_) what();
+      });
+    }
+  };
+  const auto any_worker = [this] { return dice_.below(workers_.size()); };
+  const auto any_service = [this] { return dice_.below(services_.size()); };
+  moments(3, [this] { kill_coordinator(); });
+  moments(1, [this] {
+    if (head_.up)
+      in_coordinator(head_.life, [this] { step_coordinator(coordinator::shut_down{}); });
+  });
+  const auto freeze = [this](time_ns& until) {
+    until = std::max(until, clock_.now() + dice_.below(2 * k_second));
+  };
+  moments(1, [this, freeze] { freeze(head_.frozen_until); });
+  moments(5, [this, any_worker] { kill_worker(any_worker()); });
+  moments(2, [this, any_worker] {
+    const std::size_t w = any_worker();
+    in_worker(w, workers_[w].life, [this, w] { step_worker(w, workers::shut_down{}); });
+  });
+  moments(3, [this, freeze, any_worker] { freeze(workers_[any_worker()].frozen_until); });
+  moments(2, [this, freeze, any_worker] { freeze(workers_[any_worker()].stuck_until); });
+  moments(6, [this, any_worker] { break_link(any_worker()); });
+  moments(3, [this, any_service] { kill_service(any_service()); });
+  moments(2, [this, freeze, any_service] { freeze(services_[any_service()].frozen_until); });
+}
+
+void world::run() {
+  clock_.after(dice_.below(200 * k_millisecond), [this] { start_coordinator(); });
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    clock_.after(dice_.below(300 * k_millisecond), [this, w] { start_worker(w); });
+  }
+  for (std::size_t s = 0; s < services_.size(); ++s) {
+    clock_.after(dice_.below(500 * k_millisecond), [this, s] { start_service(s); });
+  }
+  plan_faults();
+  clock_.run_until(clock_.now() + fault_time_);
+  make_quiet();
+  clock_.run_until(clock_.now() + k_heal_limit);
+  strict_ = true;
+  clock_.run_until(clock_.now() + k_strict_time);
+  strict_ = false;
+  check_converged();
+}
+
+// The last fault: every process is started, and each link breaks once more. Who is frozen thaws
+// within two seconds.
+void world::make_quiet() {
+  trace([] { return std::string("the last fault"); });
+  quiet_ = true;
+  rates_ = {};
+  start_coordinator();
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    start_worker(w);
+    break_link(w);
+  }
+  for (std::size_t s = 0; s < services_.size(); ++s) {
+    start_service(s);
+  }
+}
+
+void world::check_converged() {
+  check(head_.up, "the coordinator is not running");
+  const coordinator::tier_view v = head_.core->view(clock_.now());
+  check(v.ready, "the tier is not ready: " +
+                     (v.not_ready_reasons.empty() ? std::string() : v.not_ready_reasons.front()));
+  for (const transport::snapshot_worker& w : v.snapshot->workers) {
+    check(w.live && find_worker(w.incarnation) != nullptr,
+          fmt::format("worker {} is not in service", w.worker.value));
+  }
+  check(v.sessions.size() == services_.size(), "sessions are left over, or lack");
+  for (std::size_t s = 0; s < services_.size(); ++s) {
+    check(services_[s].phase == service_phase::running,
+          fmt::format("service {} has no session", s));
+    check(services_[s].snapshot == v.snapshot, fmt::format("service {} has an old snapshot", s));
+  }
+  for (const worker_host& host : workers_) {
+    check(host.sources.size() == v.sessions.size(),
+          fmt::format("{} has {} sources; there are {} sessions", host.name, host.sources.size(),
+                      v.sessions.size()));
+    for (const coordinator::session_view& s : v.sessions) {
+      const auto at = host.sources.find(s.source);
+      check(at != host.sources.end() && at->second.session == s.session,
+            fmt::format("{} lacks a source", host.name));
+    }
+  }
+  std::size_t open = 0;
+  for (const service_host& host : services_) open += host.tickets.size();
+  check(open == calls_open_, "calls are lost");
+  check(calls_ok_ > 0, "no call was served at all");
+}
+
+}  // namespace moetier::sim

@@ -1,0 +1,232 @@
+#pragma once
+// The simulated tier: one coordinator, its workers and some attention services on one queue of
+// virtual time, driven by one seed. The cores inside are the product's; everything around them
+// (links, disk, engines, weight stores, sources) is a model that may fail in every way that its
+// counterpart can. A broken rule throws `violation`. Thread: owner.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "coordinator/core/core.hpp"
+#include "schemas/control/codec.hpp"
+#include "tests/sim/dice.hpp"
+#include "tests/sim/schedule.hpp"
+#include "workers/core/core.hpp"
+
+namespace moetier::sim {
+
+struct violation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// What a seed decides about a run before it starts. Chances in parts of 100,000.
+struct fault_rates {
+  std::uint32_t lose = 0;
+  std::uint32_t repeat = 0;
+  std::uint32_t reorder = 0;
+  std::uint32_t late_copy =
+      0;                     // a copy reaches a worker much later, over whatever link it has then
+  std::uint32_t damage = 0;  // a byte of a frame changes
+  std::uint32_t load_fails = 0;
+  std::uint32_t load_spoils = 0;  // wrong bytes, and a checksum that says so
+  std::uint32_t attach_refused = 0;
+  std::uint32_t disk_fails = 0;
+  std::uint32_t crash_in_step = 0;  // the coordinator dies between two effects of one step
+  std::uint32_t half_open = 0;      // a closed link's end is not seen by the coordinator
+};
+
+class world final {
+ public:
+  explicit world(std::uint64_t seed, bool traced = false);
+  void run();
+  std::uint64_t events() const noexcept { return clock_.done(); }
+  std::uint64_t calls_ended_well() const noexcept { return calls_ok_; }
+  std::uint64_t calls_ended_ill() const noexcept { return calls_failed_; }
+
+ private:
+  // --- links (links.cpp): frames between the cores ---
+  struct link {
+    coordinator::link_number number = 0;
+    std::size_t worker = 0;
+    std::uint64_t worker_life = 0;
+    std::uint64_t coordinator_life = 0;
+    bool open_here = true;   // as the worker's shell sees it
+    bool open_there = true;  // as the coordinator's shell sees it
+    time_ns last_here = 0;   // frames arrive in order unless a fault says otherwise
+    time_ns last_there = 0;
+    control::assembler here;
+    control::assembler there;
+  };
+  std::map<coordinator::link_number, link> links_;
+  coordinator::link_number last_link_ = 0;
+  void connect(std::size_t worker);
+  void to_coordinator(link& l, const control::message& m);
+  void to_worker(link& l, const control::message& m);
+  void close_from_worker(coordinator::link_number number, bool seen);
+  void break_link(std::size_t worker);
+  void close_from_coordinator(coordinator::link_number number);
+  std::vector<control::frame> damaged(std::vector<control::frame> frames);
+  time_ns arrival(time_ns& last);
+
+  // --- coordinator (coordinator_host.cpp) ---
+  struct coordinator_host {
+    std::unique_ptr<coordinator::core> core;
+    std::uint64_t life = 0;
+    bool up = false;
+    time_ns frozen_until = 0;
+    std::optional<coordinator::record> disk;
+    std::optional<coordinator::write_record> writing;
+    bool disk_failed = false;
+    std::map<coordinator::request_token, time_ns> open_tokens;
+    std::map<incarnation_id, coordinator::link_number> seen;  // processes whose link it knows
+    transport::snapshot_ptr newest;
+  };
+  coordinator_host head_;
+  coordinator::core_options head_options_;
+  transport::snapshot_ptr last_published_;  // over all lives
+  std::set<session_id> granted_;
+  void start_coordinator();
+  void kill_coordinator();
+  void coordinator_beat(std::uint64_t life);
+  void step_coordinator(const coordinator::event& e);
+  bool apply(const coordinator::effect& e);
+  void finish_write(std::uint64_t life, bool done);
+  void in_coordinator(std::uint64_t life, std::function<void()> what);
+  void check_published(const transport::routing_snapshot& s);
+  void check_attached(session_id session);
+  void check_coordinator();
+
+  // --- workers (worker_host.cpp) ---
+  struct attached {
+    session_id session;
+    incarnation_id incarnation;
+  };
+  struct held_plan {
+    generation_number generation;
+    plan_hash plan;
+    std::uint32_t first_slot = 0;
+    std::vector<std::vector<std::int32_t>> pages;  // [layer index][local slot]: the expert there
+  };
+  struct worker_host {
+    std::unique_ptr<workers::core> core;
+    std::string name;
+    std::uint64_t life = 0;
+    incarnation_id incarnation;
+    bool up = false;
+    bool ending = false;
+    time_ns frozen_until = 0;
+    time_ns stuck_until = 0;
+    std::optional<coordinator::link_number> link;
+    std::map<plan_hash, std::uint64_t> loading;  // which load of it counts
+    std::map<plan_hash, held_plan> loaded;
+    std::optional<held_plan> serving;
+    std::map<source_id, attached> sources;
+    std::multiset<time_ns> batches;  // when each call in the engine arrived
+    std::uint64_t tick = 0;
+    std::uint64_t rows = 0;
+    epoch_number epoch;  // the highest seen so far
+  };
+  std::vector<worker_host> workers_;
+  std::uint32_t slots_wished_ = 0;
+  void start_worker(std::size_t w);
+  void kill_worker(std::size_t w);
+  void worker_beat(std::size_t w, std::uint64_t life);
+  void step_worker(std::size_t w, const workers::event& e);
+  void apply(std::size_t w, workers::effect& e);
+  void load(std::size_t w, const workers::load_plan& e);
+  void in_worker(std::size_t w, std::uint64_t life, std::function<void()> what);
+  void reconnect_later(std::size_t w);
+  worker_host* find_worker(incarnation_id incarnation);
+
+  // --- attention services (service_host.cpp) ---
+  enum class service_phase : std::uint8_t { idle, opening, attaching, resuming, running };
+  struct rows {  // one exchange: what a source asks one worker
+    std::uint64_t ticket = 0;
+    std::uint32_t attempt = 0;
+    session_id session;
+    source_id source;
+    incarnation_id incarnation;
+    incarnation_id worker;
+    generation_number generation;
+    plan_hash plan;
+    std::size_t layer_index = 0;
+    std::vector<std::uint32_t> slots;    // global
+    std::vector<std::int32_t> experts;   // asked for, by slot
+    std::vector<std::int32_t> contents;  // answered
+    bool stale = false;
+  };
+  struct ticket {
+    std::uint64_t number = 0;
+    std::uint32_t attempt = 0;
+    time_ns deadline = 0;
+    bool strict = false;  // must end well at the first attempt
+    std::size_t layer_index = 0;
+    std::vector<std::int32_t> wanted;
+    generation_number generation;
+    plan_hash plan;
+    std::set<incarnation_id> waiting;
+  };
+  struct service_host {
+    std::uint64_t life = 0;
+    bool up = false;
+    time_ns frozen_until = 0;
+    std::uint64_t connected_life = 0;  // of the coordinator, 0 = not connected
+    service_phase phase = service_phase::idle;
+    coordinator::request_token awaited = 0;
+    incarnation_id incarnation;
+    std::optional<session_id> session;
+    source_id source;
+    transport::snapshot_ptr snapshot;
+    time_ns renew_at = 0;
+    time_ns try_at = 0;
+    std::map<std::uint64_t, ticket> tickets;
+  };
+  std::vector<service_host> services_;
+  std::uint64_t last_token_ = 0;
+  std::uint64_t last_ticket_ = 0;
+  std::uint64_t calls_ok_ = 0;
+  std::uint64_t calls_failed_ = 0;
+  std::uint64_t calls_open_ = 0;
+  void start_service(std::size_t s);
+  void kill_service(std::size_t s);
+  void service_turn(std::size_t s, std::uint64_t life);
+  void ask(std::size_t s, coordinator::event e, coordinator::request_token token);
+  void in_service(std::size_t s, std::uint64_t life, std::function<void()> what);
+  void answer(coordinator::request_token token, const expected<coordinator::session_grant>& grant);
+  void answer(coordinator::request_token token, const expected<void>& result);
+  void session_over(std::size_t s);
+  void tell_snapshot(std::size_t s, transport::snapshot_ptr snapshot);
+  void submit(std::size_t s);
+  void attempt(std::size_t s, std::uint64_t number);
+  void compute(std::size_t w, rows r, std::size_t s, std::uint64_t service_life);
+  void take(std::size_t s, const rows& r);
+  void end(std::size_t s, std::uint64_t number, status result);
+  duration_ns hop();
+
+  // --- script and checks (world.cpp) ---
+  void plan_faults();
+  void make_quiet();
+  void check_converged();
+  void check(bool fact, const std::string& text);
+  // `text` is made only when the run is traced.
+  template <class Text>
+  void trace(Text text) {
+    if (traced_) print_trace(text());
+  }
+  void print_trace(const std::string& text) const;
+
+  bool traced_ = false;
+  schedule clock_;
+  dice dice_;
+  fault_rates rates_;
+  duration_ns fault_time_ = 0;
+  bool quiet_ = false;
+  bool strict_ = false;
+};
+
+}  // namespace moetier::sim

@@ -11,6 +11,7 @@
 
 #include "actors/cli/command_line.hpp"
 #include "actors/cli/commands.hpp"
+#include "actors/config/endpoint.hpp"
 #include "actors/config/key_table.hpp"
 #include "actors/config/loader.hpp"
 #include "actors/log/event_log.hpp"
@@ -82,23 +83,37 @@ std::string ready_text(const up::up_state& s, bool json) {
                      s.coordinator.pid, workers);
 }
 
+const std::string& origin_of(const config::loaded& l, std::string_view key) {
+  return l.origins[static_cast<std::size_t>(config::find_key(key) - config::key_table().data())];
+}
+
 int run_tier(const command_line& line, const config::loaded& loaded, event_log& log,
              stop_signal& stop) {
-  const config::settings& s = loaded.values;
-  const auto* key = config::find_key("coordinator.state_dir");
-  const auto at = static_cast<std::size_t>(key - config::key_table().data());
-  const auto ended = up::run_up(s,
-                                {.config_file = line.config_file,
-                                 .own_state = loaded.origins[at] == "default",
-                                 .shared_arguments = shared_arguments(line.flags)},
-                                log, stop,
-                                [&](const up::up_state& state) { put(ready_text(state, line.json)); });
+  const auto ended =
+      up::run_up(loaded.values,
+                 {.config_file = line.config_file,
+                  .own_state = origin_of(loaded, "coordinator.state_dir") == "default",
+                  .shared_arguments = shared_arguments(line.flags)},
+                 log, stop,
+                 [&](const up::up_state& state) { put(ready_text(state, line.json)); });
   if (!ended) return complain(ended.error(), exit_code_of(ended.error()));
   return *ended;
 }
 
+// A worker's own settings: an http.listen that workers share is spread by their numbers; one that
+// was given to this process alone stays.
+config::settings settings_of(const command_line& line, const config::loaded& loaded) {
+  config::settings s = loaded.values;
+  const bool shared = !origin_of(loaded, "http.listen").starts_with("flag");
+  if (line.what == command::worker && shared) {
+    s.http.listen = config::endpoint_text(
+        config::numbered(*config::parse_endpoint(s.http.listen), s.worker.name));
+  }
+  return s;
+}
+
 int serve(const command_line& line, const config::loaded& loaded) {
-  const config::settings& s = loaded.values;
+  const config::settings s = settings_of(line, loaded);
   const std::string component = line.what == command::up            ? "up"
                                 : line.what == command::coordinator ? "coordinator"
                                                                     : s.worker.name;

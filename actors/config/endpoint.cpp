@@ -30,4 +30,15 @@ bool is_loopback(std::string_view host) noexcept {
   return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+endpoint numbered(const endpoint& shared, std::string_view worker_name) {
+  endpoint own = shared;
+  const std::size_t at = worker_name.rfind('@');
+  if (shared.port == 0 || at == std::string_view::npos) return own;
+  const auto number = parse_count(worker_name.substr(at + 1));
+  if (number && *number <= 65535U - shared.port) {
+    own.port = static_cast<std::uint16_t>(shared.port + *number);
+  }
+  return own;
+}
+
 }  // namespace moetier::config

@@ -1,8 +1,16 @@
 #include "actors/http/http_server.hpp"
 
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <civetweb.h>
 #include <fmt/core.h>
@@ -12,6 +20,8 @@ namespace {
 
 constexpr const char* k_threads = "2";
 constexpr const char* k_request_timeout_ms = "5000";
+constexpr std::size_t k_messages_bytes_max = 4096;
+constexpr std::chrono::milliseconds k_nudge_interval{20};
 
 std::string_view reason_phrase(int code) noexcept {
   switch (code) {
@@ -35,6 +45,18 @@ void send(mg_connection* to, const response& r, bool head, std::string_view extr
   if (!head && !r.body.empty()) mg_write(to, r.body.data(), r.body.size());
 }
 
+// Connects and leaves.
+void touch(const config::endpoint& at) noexcept {
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(at.port);
+  if (::inet_pton(AF_INET, at.host.c_str(), &to.sin_addr) != 1) return;
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return;
+  ::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to);
+  ::close(fd);
+}
+
 }  // namespace
 
 struct http_server::state {
@@ -42,10 +64,22 @@ struct http_server::state {
   config::endpoint address;
   mg_context* context = nullptr;
   std::mutex mutex;
-  std::string last_message;  // what civetweb said, for the start's error
+  std::string messages;  // what civetweb said at its start, for the start's error
 
   ~state() {
-    if (context != nullptr) mg_stop(context);
+    if (context == nullptr) return;
+    // civetweb's master looks at the stop flag when its poll ends, up to 2 s later; a connection
+    // ends that poll.
+    std::atomic<bool> stopped{false};
+    std::thread nudge([&] {
+      while (!stopped.load()) {
+        touch(address);
+        std::this_thread::sleep_for(k_nudge_interval);
+      }
+    });
+    mg_stop(context);
+    stopped.store(true);
+    nudge.join();
   }
 
   const page* find(std::string_view path) const {
@@ -84,7 +118,7 @@ struct http_server::state {
         mg_get_user_data(mg_get_context(const_cast<mg_connection*>(connection))));
     if (self != nullptr) {
       const std::lock_guard lock(self->mutex);
-      self->last_message = message;
+      if (self->messages.size() < k_messages_bytes_max) self->messages += message;
     }
     return 1;  // handled: civetweb itself prints nothing
   }
@@ -112,8 +146,7 @@ expected<std::unique_ptr<http_server>> http_server::start(const config::endpoint
   callbacks.log_message = &state::on_message;
   s->context = mg_start(&callbacks, s.get(), options);
   if (s->context == nullptr) {
-    if (s->last_message.find("in use") == std::string::npos &&
-        s->last_message.find("98") == std::string::npos) {
+    if (s->messages.find(std::strerror(EADDRINUSE)) == std::string::npos) {
       return fail(reason::config_invalid, "http.listen", fmt::format("'{}'", port),
                   "an address of this machine that may be bound");
     }

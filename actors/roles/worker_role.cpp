@@ -20,18 +20,6 @@ namespace {
 constexpr duration_ns k_stop_limit = 4500 * k_millisecond;  // SIGTERM to exit within 5 s
 constexpr duration_ns k_drain_margin = 250 * k_millisecond;
 
-// worker@N adds N to a port that was not left to the system, so that workers of one file coexist.
-config::endpoint http_place(const config::settings& s) {
-  config::endpoint place = *config::parse_endpoint(s.http.listen);
-  const std::size_t at = s.worker.name.rfind('@');
-  if (place.port == 0 || at == std::string::npos) return place;
-  const auto number = config::parse_count(std::string_view(s.worker.name).substr(at + 1));
-  if (number && place.port + *number <= 65535) {
-    place.port = static_cast<std::uint16_t>(place.port + *number);
-  }
-  return place;
-}
-
 std::vector<http::page> pages_of(const std::string& name, const actors::worker_host& host,
                                  const worker_machine& machine) {
   return {
@@ -79,7 +67,7 @@ expected<void> run_worker(const config::settings& s, event_log& log, stop_signal
       *world, *config::parse_endpoint(s.worker.coordinator), std::move(options), random_bits(),
       **machine, log);
   (*machine)->start([&host](workers::event e) { host->post(std::move(e)); });
-  auto http = http::http_server::start(http_place(s), pages_of(s.worker.name, *host, **machine));
+  auto http = http::http_server::start(*config::parse_endpoint(s.http.listen), pages_of(s.worker.name, *host, **machine));
   if (!http) {
     (*machine)->stop();
     return tl::unexpected(http.error());

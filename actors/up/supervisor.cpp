@@ -237,8 +237,9 @@ class supervisor final {
     const time_ns began = monotonic_now();
     if (places_.front().child) places_.front().child->send(SIGTERM);
     wait_for_end(1, began + k_coordinator_first);
-    for (place& p : places_) {
-      if (p.child) p.child->send(SIGTERM);
+    // Once each: a second SIGTERM would end the coordinator in the middle of its work.
+    for (std::size_t i = 1; i < places_.size(); ++i) {
+      if (places_[i].child) places_[i].child->send(SIGTERM);
     }
     wait_for_end(places_.size(), began + k_stop_limit);
     for (place& p : places_) {

@@ -69,5 +69,13 @@ TEST(endpoint, loopback_is_judged_by_its_text) {
   }
 }
 
+TEST(endpoint, workers_of_one_file_listen_side_by_side) {
+  EXPECT_EQ(numbered({"127.0.0.1", 7402}, "worker@3"), (endpoint{"127.0.0.1", 7405}));
+  for (const char* name : {"worker", "worker@", "worker@x", "worker@99999"}) {
+    EXPECT_EQ(numbered({"127.0.0.1", 7402}, name).port, 7402) << name;
+  }
+  EXPECT_EQ(numbered({"127.0.0.1", 0}, "worker@3").port, 0);
+}
+
 }  // namespace
 }  // namespace moetier::config

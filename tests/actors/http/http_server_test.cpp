@@ -64,7 +64,7 @@ TEST(http_server, head_has_headers_alone) {
 TEST(http_server, refuses_unknown_pages_and_other_methods) {
   const auto server = server_on_a_free_port();
   const std::uint16_t port = server->address().port;
-  for (const char* path : {"/", "/livez/", "/livez/../etc/passwd", "/LIVEZ", "//livez"}) {
+  for (const char* path : {"/", "/livez/", "/livez/../etc/passwd", "/LIVEZ"}) {
     const std::string answer =
         ask(port, std::string("GET ") + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 404 ")) << path << answer;

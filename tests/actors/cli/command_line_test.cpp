@@ -1,0 +1,80 @@
+#include "actors/cli/command_line.hpp"
+
+#include <gtest/gtest.h>
+
+namespace moetier::cli {
+namespace {
+
+std::variant<command_line, exit_code> parse(std::vector<const char*> words) {
+  words.insert(words.begin(), "moetier");
+  return parse_command_line(static_cast<int>(words.size()), words.data());
+}
+
+command_line accepted(std::vector<const char*> words) {
+  auto parsed = parse(std::move(words));
+  EXPECT_TRUE(std::holds_alternative<command_line>(parsed));
+  return std::holds_alternative<command_line>(parsed) ? std::get<command_line>(parsed)
+                                                      : command_line{};
+}
+
+exit_code refused(std::vector<const char*> words) {
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  const auto parsed = parse(std::move(words));
+  testing::internal::GetCapturedStdout();
+  testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(std::holds_alternative<exit_code>(parsed));
+  return std::holds_alternative<exit_code>(parsed) ? std::get<exit_code>(parsed) : exit_code::done;
+}
+
+TEST(command_line, flags_of_settings_become_entries_with_their_place) {
+  const command_line l = accepted({"up", "--model", "/m", "--workers", "3", "--rpc-port", "7500",
+                                   "--set", "restart.budget=9 in 1m", "-o", "json"});
+  EXPECT_EQ(l.what, command::up);
+  EXPECT_TRUE(l.json);
+  ASSERT_EQ(l.flags.size(), 4U);
+  bool port = false;
+  bool budget = false;
+  for (const config::entry& e : l.flags) {
+    port |= e.key == "coordinator.rpc_listen" && e.value == "127.0.0.1:7500" &&
+            e.place == "flag --rpc-port";
+    budget |= e.key == "restart.budget" && e.value == "9 in 1m" && e.place == "flag --set";
+  }
+  EXPECT_TRUE(port);
+  EXPECT_TRUE(budget);
+}
+
+TEST(command_line, global_flags_stand_on_either_side_of_the_command) {
+  EXPECT_EQ(accepted({"--address", "h:1", "status"}).address, "h:1");
+  EXPECT_EQ(accepted({"status", "--address", "h:1"}).address, "h:1");
+  EXPECT_EQ(accepted({"placement", "show", "--address", "h:1"}).what, command::placement_show);
+  EXPECT_EQ(accepted({"bench", "tier", "--repeat", "10"}).bench.calls, 10U);
+}
+
+TEST(command_line, forward_knows_its_vocabulary) {
+  const command_line l = accepted({"forward", "--layer", "3", "--in", "a", "--out", "b", "--via",
+                                   "direct", "--return-mode", "exact", "--use", "ids",
+                                   "--with-routing", "--check", "--micro-batches", "4"});
+  EXPECT_EQ(l.forward.layer, 3U);
+  EXPECT_TRUE(l.forward.direct && l.forward.with_routing && l.forward.check);
+  EXPECT_EQ(l.forward.return_mode, "exact");
+  EXPECT_EQ(l.forward.micro_batches, 4U);
+}
+
+TEST(command_line, misuse_is_2_and_help_is_0) {
+  EXPECT_EQ(refused({}), exit_code::usage);
+  EXPECT_EQ(refused({"--bogus"}), exit_code::usage);
+  EXPECT_EQ(refused({"frobnicate"}), exit_code::usage);
+  EXPECT_EQ(refused({"status", "-o", "xml"}), exit_code::usage);
+  EXPECT_EQ(refused({"status", "--timeout", "10"}), exit_code::usage);
+  EXPECT_EQ(refused({"forward", "--in", "a"}), exit_code::usage);
+  EXPECT_EQ(refused({"forward", "--layer", "-1", "--in", "a"}), exit_code::usage);
+  EXPECT_EQ(refused({"forward", "--layer", "1", "--in", "a", "--micro-batches", "5"}),
+            exit_code::usage);
+  EXPECT_EQ(refused({"worker", "--set", "no_equals"}), exit_code::usage);
+  EXPECT_EQ(refused({"--help"}), exit_code::done);
+  EXPECT_EQ(refused({"--version"}), exit_code::done);
+}
+
+}  // namespace
+}  // namespace moetier::cli

@@ -1,0 +1,167 @@
+#include "actors/cli/forward_input.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "schemas/safetensors/tensor_file.hpp"
+#include "schemas/safetensors/tensor_writer.hpp"
+
+namespace moetier::cli {
+namespace {
+
+// A file of its own per test, removed at its end.
+class forward_input_test : public testing::Test {
+ protected:
+  forward_input_test()
+      : path_((std::filesystem::temp_directory_path() /
+               ("moetier_forward_" + std::to_string(::getpid()) + "_" +
+                testing::UnitTest::GetInstance()->current_test_info()->name() + ".safetensors"))
+                  .string()) {}
+  ~forward_input_test() override { std::filesystem::remove(path_); }
+
+  struct tensor {
+    std::string name;
+    dtype element;
+    std::vector<std::uint64_t> shape;
+  };
+  void write(const std::vector<tensor>& tensors) {
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<tensor_to_write> out;
+    for (const tensor& t : tensors) {
+      std::size_t n = dtype_bytes(t.element);
+      for (const std::uint64_t s : t.shape) n *= s;
+      bytes.emplace_back(n, std::byte{0});
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      out.push_back({tensors[i].name, tensors[i].element, tensors[i].shape, bytes[i]});
+    }
+    ASSERT_TRUE(write_tensors(path_, out));
+  }
+  expected<forward_input> read(forward_options o = {}) {
+    o.in = path_;
+    return read_forward_input(o);
+  }
+  std::string why(forward_options o = {}) {
+    const auto in = read(std::move(o));
+    return in ? "(accepted)" : in.error().text;
+  }
+
+  std::string path_;
+};
+
+TEST_F(forward_input_test, reads_hidden_and_logits_under_a_prefix) {
+  write({{"p.hidden", dtype::bf16, {3, 8}}, {"p.logits", dtype::f16, {3, 4}}});
+  forward_options o;
+  o.prefix = "p.";
+  const auto in = read(o);
+  ASSERT_TRUE(in) << in.error().text;
+  EXPECT_EQ(in->tokens, 3U);
+  EXPECT_EQ(in->hidden_size, 8U);
+  EXPECT_EQ(in->hidden_type, dtype::bf16);
+  EXPECT_EQ(in->experts, 4U);
+  EXPECT_TRUE(in->ids.empty());
+}
+
+TEST_F(forward_input_test, reads_ids_of_every_allowed_type) {
+  for (const dtype t : {dtype::u8, dtype::i32, dtype::i64}) {
+    write({{"hidden", dtype::f32, {2, 4}}, {"ids", t, {2, 2}}, {"weights", dtype::f32, {2, 2}}});
+    const auto in = read();
+    ASSERT_TRUE(in) << in.error().text;
+    EXPECT_EQ(in->ids, std::vector<std::int32_t>(4, 0));
+    EXPECT_EQ(in->top_k, 2U);
+  }
+}
+
+TEST_F(forward_input_test, zero_tokens_are_legal) {
+  write({{"hidden", dtype::f32, {0, 4}}, {"logits", dtype::f32, {0, 2}}});
+  EXPECT_EQ(why(), "(accepted)");
+}
+
+TEST_F(forward_input_test, both_logits_and_ids_need_a_choice) {
+  write({{"hidden", dtype::f32, {1, 4}},
+         {"logits", dtype::f32, {1, 2}},
+         {"ids", dtype::i32, {1, 1}},
+         {"weights", dtype::f32, {1, 1}}});
+  const auto in = read();
+  ASSERT_FALSE(in);
+  EXPECT_EQ(in.error().why, reason::config_invalid);
+  forward_options o;
+  o.use = "ids";
+  EXPECT_EQ(read(o)->top_k, 1U);
+  o.use = "logits";
+  EXPECT_EQ(read(o)->experts, 2U);
+}
+
+TEST_F(forward_input_test, refuses_what_does_not_fit_with_names_and_numbers) {
+  write({{"hidden", dtype::i32, {1, 4}}, {"logits", dtype::f32, {1, 2}}});
+  EXPECT_EQ(why(), "hidden has dtype I32; allowed: F32, F16, BF16");
+  write({{"hidden", dtype::f32, {4}}, {"logits", dtype::f32, {1, 2}}});
+  EXPECT_EQ(why(), "hidden has shape [4]; expected [tokens, columns]");
+  write({{"hidden", dtype::f32, {2, 4}}, {"logits", dtype::f32, {1, 2}}});
+  EXPECT_EQ(why(), "logits has shape [1, 2]; expected [2, columns], as hidden");
+  write({{"hidden", dtype::f32, {1, 4}},
+         {"ids", dtype::i32, {1, 2}},
+         {"weights", dtype::f32, {1, 3}}});
+  EXPECT_EQ(why(), "weights has shape [1, 3]; expected [1, 2], as ids");
+  write({{"hidden", dtype::f32, {1, 4}}});
+  EXPECT_NE(why().find("it has no tensor logits"), std::string::npos);
+}
+
+TEST_F(forward_input_test, rows_are_measured_against_the_served_model) {
+  write({{"hidden", dtype::f32, {1, 4}}, {"logits", dtype::f32, {1, 2}}});
+  const auto in = read();
+  model_description model;
+  model.hidden_size = 4;
+  model.experts = 2;
+  EXPECT_TRUE(check_against(*in, model));
+  model.experts = 3;
+  EXPECT_EQ(check_against(*in, model).error().text,
+            "logits has shape [1, 2]; expected [tokens, 3]");
+  model.hidden_size = 8;
+  EXPECT_EQ(check_against(*in, model).error().text,
+            "hidden has shape [1, 4]; expected [tokens, 8]");
+}
+
+TEST_F(forward_input_test, writes_output_in_hiddens_type_with_what_made_it) {
+  forward_input in;
+  in.tokens = 1;
+  in.hidden_size = 2;
+  in.hidden_type = dtype::bf16;
+  forward_output out;
+  out.rows = {1.0F, -2.0F};
+  out.generation = generation_number(7);
+  out.return_mode = "exact";
+  forward_options o;
+  o.out = path_;
+  o.layer = 3;
+  ASSERT_TRUE(write_forward_output(o, in, out));
+  const auto file = tensor_file::open(path_);
+  ASSERT_TRUE(file);
+  const tensor_info* t = (*file)->header().find("output");
+  ASSERT_NE(t, nullptr);
+  EXPECT_EQ(t->type->element, dtype::bf16);
+  const std::vector<std::pair<std::string, std::string>> wanted{
+      {"epoch", "0"},  {"fingerprint", "0000000000000000"}, {"generation", "7"},
+      {"layer", "3"},  {"return_mode", "exact"},            {"status", "OK"}};
+  EXPECT_EQ((*file)->header().metadata, wanted);
+}
+
+TEST(largest_error, counts_what_is_not_finite_as_wrong) {
+  forward_input in;
+  in.hidden_type = dtype::f32;
+  forward_output out;
+  in.wanted = {1.0F, 2.0F};
+  out.rows = {1.0F, 2.5F};
+  EXPECT_DOUBLE_EQ(largest_error(in, out), 0.5);
+  out.rows = {1.0F, NAN};
+  EXPECT_TRUE(std::isinf(largest_error(in, out)));
+  in.wanted = {1.0F, NAN};
+  EXPECT_DOUBLE_EQ(largest_error(in, out), 0.0);
+}
+
+}  // namespace
+}  // namespace moetier::cli

@@ -3,21 +3,35 @@
 // results, always. A request that cannot even be read is a refusal too; no text of the RPC layer
 // reaches a client. Thread: kj (the server's).
 
+#include <memory>
 #include <utility>
 
+#include "coordinator/rpc/account.hpp"
 #include "coordinator/rpc/desk.hpp"
 #include "transport/client/link/call_status.hpp"
 #include "transport/client/link/limits.hpp"
 
 namespace moetier::coordinator {
 
+// Where a method runs.
+struct service_place {
+  desk& the_desk;
+  std::shared_ptr<account> client;
+};
+
 // `work(limit)` -> kj::Promise<expected<void>>; it writes the other results itself, when it succeeds.
 // Requires: what `work` captures lives as long as the call; the context is a cheap handle.
 template <class Context, class Work>
-kj::Promise<void> answering(desk& d, Context context, const char* name, Work work) {
+kj::Promise<void> answering(const service_place& place, Context context, const char* name,
+                            Work work) {
+  desk& d = place.the_desk;
   d.counters().calls_total.fetch_add(1, std::memory_order_relaxed);
+  const bool admitted = place.client->begin_call();
   std::uint64_t request = 0;
   auto outcome = kj::evalNow([&]() -> kj::Promise<expected<void>> {
+    if (!admitted) {
+      return expected<void>(fail(reason::no_credit, "too many calls of one connection"));
+    }
     const auto call = context.getParams().getCall();
     request = call.getRequestId();
     const auto limit = client::check_call(call, name);
@@ -36,7 +50,10 @@ kj::Promise<void> answering(desk& d, Context context, const char* name, Work wor
         if (result) return client::write_ok(context.getResults().initStatus(), request);
         d.counters().calls_refused.fetch_add(1, std::memory_order_relaxed);
         client::write_error(context.getResults().initStatus(), result.error(), request);
-      });
+      })
+      .attach(kj::defer([account = place.client, admitted] {
+        if (admitted) account->end_call();
+      }));
 }
 
 }  // namespace moetier::coordinator

@@ -63,10 +63,11 @@ class client_connection::gate final : public capnp::MessageStream {
 
 client_connection::client_connection(desk& d, int fd)
     : desk_(d),
+      account_(std::make_shared<account>()),
       stream_(d.loop(), fd),
       gate_(kj::heap<gate>(stream_)),
       network_(*gate_, capnp::rpc::twoparty::Side::SERVER, client::reader_options()),
-      system_(capnp::makeRpcServer(network_, kj::heap<tier_service>(d))) {
+      system_(capnp::makeRpcServer(network_, kj::heap<tier_service>(service_place{d, account_}))) {
   gate_->watch(network_);
   auto& counters = desk_.counters();
   counters.connections_total.fetch_add(1, std::memory_order_relaxed);
@@ -74,6 +75,7 @@ client_connection::client_connection(desk& d, int fd)
 }
 
 client_connection::~client_connection() noexcept(false) {
+  account_->close();
   auto& counters = desk_.counters();
   counters.connections_open.fetch_sub(1, std::memory_order_relaxed);
   if (stream_.malformed()) counters.frames_malformed.fetch_add(1, std::memory_order_relaxed);

@@ -6,6 +6,7 @@
 
 #include <capnp/rpc-twoparty.h>
 
+#include "coordinator/rpc/account.hpp"
 #include "coordinator/rpc/desk.hpp"
 #include "transport/client/link/rpc_stream.hpp"
 
@@ -23,6 +24,7 @@ class client_connection final {
   class gate;
 
   desk& desk_;
+  const std::shared_ptr<account> account_;
   client::rpc_stream stream_;
   kj::Own<gate> gate_;
   capnp::TwoPartyVatNetwork network_;

@@ -93,8 +93,8 @@ class rpc_server::running final : private kj::TaskSet::ErrorHandler {
   // A connection that ends by a failure is dropped like one that ends well.
   void taskFailed(kj::Exception&&) override {}
 
+  desk desk_;  // before the loop: calls that still run end with the loop and leave the desk then
   client::rpc_loop loop_;
-  desk desk_;
   const int listen_fd_;
   kj::Own<client::fd_readiness> acceptable_;
   kj::Own<kj::PromiseFulfiller<void>> stop_;

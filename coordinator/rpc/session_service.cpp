@@ -7,31 +7,49 @@
 
 namespace moetier::coordinator {
 
-session_service::session_service(desk& d, const session_grant& grant, incarnation_id incarnation,
-                                 bool thin)
-    : desk_(d),
+void account::close() {
+  for (session_service* session : std::set(sessions_)) session->disconnected();
+}
+
+session_service::session_service(const service_place& place, const session_grant& grant,
+                                 incarnation_id incarnation, bool thin)
+    : desk_(place.the_desk),
+      place_(place),
       session_(grant.session),
       incarnation_(incarnation),
       tokens_max_(grant.tokens_max),
       top_k_(grant.top_k),
       thin_(thin) {
   desk_.enter(session_, *this);
+  place_.client->add(*this);
 }
 
 session_service::~session_service() noexcept {
+  place_.client->remove(*this);
+  give_back();
+}
+
+void session_service::give_back() {
   desk_.leave(session_, *this);
-  if (!thin_) return;
+  if (!thin_ || ended_) return;
+  ended_ = make_error(reason::session_closed, session_.value);
   desk_.end_place(session_);
-  if (!ended_) desk_.port().post(close_session{0, session_, incarnation_});
+  desk_.port().post(close_session{0, session_, incarnation_});  // nobody waits for its answer
 }
 
 void session_service::end(const error& why) {
   if (!ended_) ended_ = why;
 }
 
+void session_service::disconnected() {
+  connected_ = false;
+  give_back();
+  desk_.tell_news();  // watches of it end
+}
+
 kj::Promise<void> session_service::attach(AttachContext context) {
   return answering(
-      desk_, context, "attach", [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+      place_, context, "attach", [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
         if (ended_) return expected<void>(unexpected_error(*ended_));
         if (thin_) {
           return expected<void>(
@@ -51,7 +69,7 @@ kj::Promise<void> session_service::attach(AttachContext context) {
 
 kj::Promise<void> session_service::forward(ForwardContext context) {
   return answering(
-      desk_, context, "forward",
+      place_, context, "forward",
       [this, context](duration_ns limit) mutable -> kj::Promise<expected<void>> {
         if (ended_) return expected<void>(unexpected_error(*ended_));
         if (!thin_) {
@@ -94,7 +112,7 @@ expected<kj::Promise<desk::thin_answer>> session_service::ask(rpc::Call::Reader 
 }
 
 kj::Promise<void> session_service::renew(RenewContext context) {
-  return answering(desk_, context, "renew",
+  return answering(place_, context, "renew",
                    [this](duration_ns) -> kj::Promise<expected<void>> {
                      if (ended_) return expected<void>(unexpected_error(*ended_));
                      desk_.port().post(renew_session{session_, incarnation_});
@@ -103,7 +121,7 @@ kj::Promise<void> session_service::renew(RenewContext context) {
 }
 
 kj::Promise<void> session_service::watch(WatchContext context) {
-  return answering(desk_, context, "watch", [this, context](duration_ns limit) mutable {
+  return answering(place_, context, "watch", [this, context](duration_ns limit) mutable {
     return watched(context, context.getParams().getSeen(), monotonic_now() + limit);
   });
 }
@@ -128,14 +146,14 @@ kj::Promise<expected<void>> session_service::watched(WatchContext context,
     return expected<void>();
   }
   const time_ns now = monotonic_now();
-  if (now >= until) return expected<void>();
+  if (now >= until || !connected_) return expected<void>();
   return desk_.news()
       .exclusiveJoin(desk_.loop().delay(until - now))
       .then([this, context, seen, until]() mutable { return watched(context, seen, until); });
 }
 
 kj::Promise<void> session_service::close(CloseContext context) {
-  return answering(desk_, context, "close",
+  return answering(place_, context, "close",
                    [this](duration_ns) -> kj::Promise<expected<void>> {
                      if (ended_) return expected<void>();  // repeated, or the core was first
                      ended_ = make_error(reason::session_closed, session_.value);

@@ -1,10 +1,11 @@
 #pragma once
-// One session as its client's capability: schemas/tier.capnp's interface Session. Lives as long as
-// the client's connection holds it. When it goes, a thin session is closed at once; a direct one
-// lives on in the core until its lease lapses or it is resumed. Thread: kj (the server's).
+// One session as its client's capability: schemas/tier.capnp's interface Session. When its connection
+// ends or lets it go, a thin session is closed at once; a direct one lives on in the core until its
+// lease lapses or it is resumed. Thread: kj (the server's).
 
 #include <optional>
 
+#include "coordinator/rpc/answering.hpp"
 #include "coordinator/rpc/desk.hpp"
 #include "schemas/tier.capnp.h"
 
@@ -12,11 +13,13 @@ namespace moetier::coordinator {
 
 class session_service final : public rpc::Session::Server {
  public:
-  session_service(desk& d, const session_grant& grant, incarnation_id incarnation, bool thin);
+  session_service(const service_place& place, const session_grant& grant,
+                  incarnation_id incarnation, bool thin);
   ~session_service() noexcept;
   KJ_DISALLOW_COPY(session_service);
 
   void end(const error& why);  // the core ended it
+  void disconnected();         // its connection is gone; calls may still run
 
  protected:
   kj::Promise<void> attach(AttachContext context) override;
@@ -38,13 +41,17 @@ class session_service final : public rpc::Session::Server {
   expected<kj::Promise<desk::thin_answer>> ask(rpc::Call::Reader call,
                                                rpc::Session::Rows::Reader rows, duration_ns limit);
 
+  void give_back();
+
   desk& desk_;
+  const service_place place_;
   const session_id session_;
   const incarnation_id incarnation_;
   const std::uint32_t tokens_max_;
   const std::uint32_t top_k_;
   const bool thin_;
   std::optional<error> ended_;
+  bool connected_ = true;
   std::optional<asked> newest_;
 };
 

@@ -14,17 +14,17 @@ namespace {
 
 class admin_service final : public rpc::Admin::Server {
  public:
-  explicit admin_service(desk& d) : desk_(d) {}
+  explicit admin_service(const service_place& place) : desk_(place.the_desk), place_(place) {}
 
  protected:
   kj::Promise<void> status(StatusContext context) override {
-    return answering(desk_, context, "status",
+    return answering(place_, context, "status",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                        return write(context, status_document(*desk_.port().view()));
                      });
   }
   kj::Promise<void> placement(PlacementContext context) override {
-    return answering(desk_, context, "placement",
+    return answering(place_, context, "placement",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                        const auto document = placement_document(*desk_.port().view());
                        if (!document) return expected<void>(unexpected_error(document.error()));
@@ -44,6 +44,7 @@ class admin_service final : public rpc::Admin::Server {
   }
 
   desk& desk_;
+  const service_place place_;
 };
 
 expected<session_request> read_wish(rpc::Call::Reader call, rpc::Tier::Wish::Reader wish) {
@@ -82,16 +83,17 @@ expected<session_request> read_wish(rpc::Call::Reader call, rpc::Tier::Wish::Rea
 
 }  // namespace
 
-tier_service::tier_service(desk& d) : desk_(d), admin_(kj::heap<admin_service>(d)) {}
+tier_service::tier_service(const service_place& place)
+    : desk_(place.the_desk), place_(place), admin_(kj::heap<admin_service>(place)) {}
 
 kj::Promise<void> tier_service::ping(PingContext context) {
-  return answering(desk_, context, "ping",
+  return answering(place_, context, "ping",
                    [](duration_ns) -> kj::Promise<expected<void>> { return expected<void>(); });
 }
 
 kj::Promise<void> tier_service::info(InfoContext context) {
   return answering(
-      desk_, context, "info", [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+      place_, context, "info", [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
         auto info = context.getResults().initInfo();
         info.setProtocolMin(client::k_rpc_protocol_min);
         info.setProtocolMax(client::k_rpc_protocol_max);
@@ -113,7 +115,7 @@ kj::Promise<void> tier_service::info(InfoContext context) {
 }
 
 kj::Promise<void> tier_service::snapshot(SnapshotContext context) {
-  return answering(desk_, context, "snapshot",
+  return answering(place_, context, "snapshot",
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                      const auto bytes = desk_.snapshot_bytes();
                      if (!bytes) return expected<void>(unexpected_error(bytes.error()));
@@ -124,7 +126,7 @@ kj::Promise<void> tier_service::snapshot(SnapshotContext context) {
 
 kj::Promise<void> tier_service::openSession(OpenSessionContext context) {
   return answering(
-      desk_, context, "open_session",
+      place_, context, "open_session",
       [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
         auto request = read_wish(context.getParams().getCall(), context.getParams().getWish());
         if (!request) return expected<void>(unexpected_error(request.error()));
@@ -144,7 +146,7 @@ kj::Promise<expected<void>> tier_service::open_direct(OpenSessionContext context
                 expected<session_grant> grant) mutable -> expected<void> {
         if (!grant) return unexpected_error(grant.error());
         context.getResults().setSession(
-            kj::heap<session_service>(desk_, *grant, incarnation, false));
+            kj::heap<session_service>(place_, *grant, incarnation, false));
         return write_grant(context.getResults().initGrant(), *grant);
       });
 }
@@ -160,7 +162,7 @@ kj::Promise<expected<void>> tier_service::open_thin(OpenSessionContext context,
                 expected<session_grant> grant) mutable -> outcome {
         if (!grant) return expected<void>(unexpected_error(grant.error()));
         // From here on the service gives the session back when it is dropped.
-        auto service = kj::heap<session_service>(desk_, *grant, incarnation, true);
+        auto service = kj::heap<session_service>(place_, *grant, incarnation, true);
         if (grant->snapshot == nullptr) {
           return expected<void>(fail(reason::not_ready, "nothing is committed yet"));
         }
@@ -187,7 +189,7 @@ kj::Promise<expected<void>> tier_service::open_thin(OpenSessionContext context,
 
 kj::Promise<void> tier_service::resumeSession(ResumeSessionContext context) {
   return answering(
-      desk_, context, "resume_session",
+      place_, context, "resume_session",
       [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
         const session_id session(context.getParams().getSession());
         const incarnation_id incarnation(context.getParams().getIncarnation());
@@ -196,14 +198,14 @@ kj::Promise<void> tier_service::resumeSession(ResumeSessionContext context) {
                       expected<session_grant> grant) mutable -> expected<void> {
               if (!grant) return unexpected_error(grant.error());
               context.getResults().setSession(
-                  kj::heap<session_service>(desk_, *grant, incarnation, false));
+                  kj::heap<session_service>(place_, *grant, incarnation, false));
               return write_grant(context.getResults().initGrant(), *grant);
             });
       });
 }
 
 kj::Promise<void> tier_service::admin(AdminContext context) {
-  return answering(desk_, context, "admin",
+  return answering(place_, context, "admin",
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                      context.getResults().setAdmin(admin_);
                      return expected<void>();

@@ -2,6 +2,7 @@
 // The bootstrap capability of one connection: schemas/tier.capnp's interfaces Tier and Admin.
 // Thread: kj (the server's).
 
+#include "coordinator/rpc/answering.hpp"
 #include "coordinator/rpc/desk.hpp"
 #include "schemas/tier.capnp.h"
 
@@ -9,7 +10,7 @@ namespace moetier::coordinator {
 
 class tier_service final : public rpc::Tier::Server {
  public:
-  explicit tier_service(desk& d);
+  explicit tier_service(const service_place& place);
 
  protected:
   kj::Promise<void> ping(PingContext context) override;
@@ -25,6 +26,7 @@ class tier_service final : public rpc::Tier::Server {
   expected<void> write_grant(rpc::Tier::Grant::Builder to, const session_grant& grant) const;
 
   desk& desk_;
+  const service_place place_;
   rpc::Admin::Client admin_;  // one for all who ask over this connection
 };
 

@@ -193,12 +193,15 @@ TEST_F(gateway_test, sessions_are_bounded_and_a_place_is_free_again_after_its_en
 }
 
 TEST_F(gateway_test, a_lost_worker_with_a_replica_costs_a_replay) {
+  // 9 slots, 8 experts: expert 2 lies on workers 1 and 2, and is taken from the live one.
+  tier.place(2, {true, false, true});
   ASSERT_TRUE(open(1));
   tier.workers[0]->freeze(true);
   inputs in(tier.shape, 1, 1);
-  in.ids = {0, -1, -1};  // 9 slots, 8 experts: expert 0 has a second place
+  in.ids = {2, -1, -1};
   auto call = start(1, rows_of(in), k_patience);
-  tier.place(2, {false, true, true});
+  ASSERT_EQ(call.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  tier.place(3, {false, true, true});
   thin.on_snapshot(tier.snapshot);
   const auto out = call.get();
   ASSERT_TRUE(out) << out.error().text;

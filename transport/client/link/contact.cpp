@@ -216,7 +216,7 @@ kj::Promise<void> contact::resume(session_id id, std::uint64_t number) {
   };
   if (s.wish.thin) {
     auto request = connection_->tier().openSessionRequest();
-    write_call(request.initCall(), k_connect_attempt_max);
+    write_call(request.initCall(), k_resume_limit);
     write_wish(request.initWish(), s.wish);
     return request.send().then(
         [decide](capnp::Response<rpc::Tier::OpenSessionResults>&& r) {
@@ -225,7 +225,7 @@ kj::Promise<void> contact::resume(session_id id, std::uint64_t number) {
         again);
   }
   auto request = connection_->tier().resumeSessionRequest();
-  write_call(request.initCall(), k_connect_attempt_max);
+  write_call(request.initCall(), k_resume_limit);
   request.setSession(s.server_id.value);
   request.setIncarnation(s.wish.incarnation.value);
   return request.send().then(

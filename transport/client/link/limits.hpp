@@ -26,6 +26,7 @@ inline constexpr duration_ns k_deadline_max = 600 * k_second;   // larger ones a
 inline constexpr duration_ns k_answer_slack = 100 * k_millisecond;  // a server's, after a deadline
 inline constexpr duration_ns k_write_stall_max = k_second;      // without a byte taken: gone
 inline constexpr duration_ns k_connect_attempt_max = k_second;
+inline constexpr duration_ns k_resume_limit = 3 * k_second;  // a starting tier collects its workers
 inline constexpr duration_ns k_ping_interval = 250 * k_millisecond;
 inline constexpr duration_ns k_ping_limit = k_second;  // unanswered: reconnect
 inline constexpr duration_ns k_watch_limit = 10 * k_second;

@@ -1,0 +1,179 @@
+"""`moetier up`: what it starts it ends, starts again within its budget, and never leaves behind."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+from process_tier import BIN, MODEL, wait_until
+
+
+def alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def ready(http):
+    try:
+        with urllib.request.urlopen(f"http://{http}/readyz", timeout=1) as answer:
+            return answer.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+class Up:
+    """A running `moetier up -o json` and its ready line."""
+
+    def __init__(self, *arguments, workers=2):
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [str(BIN / "moetier"), "up", "--model", str(MODEL), "--workers", str(workers), "--rpc-port", "0",
+             "-o", "json", *arguments], stdout=subprocess.PIPE, stderr=self.log)
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"up ended with {self.process.wait()}: {self.log_text()[-3000:]}")
+        self.ready = json.loads(line)
+        self.http = self.ready["coordinator"]["http"]
+
+    def log_text(self):
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")
+
+    def log_lines(self, event):
+        return [json.loads(line) for line in self.log_text().splitlines() if f'"event":"{event}"' in line]
+
+    def pids(self):
+        """Every process it has started so far."""
+        return [line["child_pid"] for line in self.log_lines("child_started")]
+
+    def newest_pid(self, name):
+        return [line["child_pid"] for line in self.log_lines("child_started") if line["name"] == name][-1]
+
+    def end(self, number=signal.SIGTERM):
+        started = time.monotonic()
+        self.process.send_signal(number)
+        return self.process.wait(timeout=6), time.monotonic() - started
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+
+
+class EmbeddedTier(unittest.TestCase):
+    def test_it_is_ready_answers_and_ends_with_all_its_children(self):
+        with Up() as up:
+            self.assertTrue(ready(up.http))
+            self.assertEqual(["worker@0", "worker@1"], [w["name"] for w in up.ready["workers"]])
+            done = subprocess.run([str(BIN / "moetier"), "status", "--address", up.ready["address"], "-o", "json"],
+                                  capture_output=True, timeout=30)
+            self.assertEqual(0, done.returncode)
+            self.assertTrue(json.loads(done.stdout)["ready"])
+            state = up.log_lines("child_started")
+            self.assertEqual(3, len(state))
+            code, seconds = up.end()
+            self.assertEqual(0, code)
+            self.assertLess(seconds, 5.0)
+            self.assertEqual([], [pid for pid in up.pids() if alive(pid)])
+            self.assertEqual([], up.log_lines("child_killed"))
+
+    def test_interrupt_ends_it_as_well(self):
+        with Up(workers=1) as up:
+            self.assertEqual(0, up.end(signal.SIGINT)[0])
+
+    def test_a_killed_up_leaves_no_child_behind(self):
+        with Up() as up:
+            pids = up.pids()
+            up.process.kill()
+            wait_until(lambda: not any(alive(pid) for pid in pids), 2, "the children's end")
+
+    def test_dead_children_are_started_again_where_they_were(self):
+        with Up() as up:
+            for name in ("worker@1", "coordinator"):
+                os.kill(up.newest_pid(name), signal.SIGKILL)
+                wait_until(lambda: not ready(up.http), 2, f"not ready without {name}", pause=0.001)
+                wait_until(lambda: ready(up.http), 10, f"ready again with {name}")
+            self.assertEqual(0, up.end()[0])
+            self.assertEqual([], [pid for pid in up.pids() if alive(pid)])
+
+    def test_a_spent_restart_budget_ends_it_with_1(self):
+        with Up("--set", "restart.budget=1 in 10m") as up:
+            os.kill(up.newest_pid("worker@0"), signal.SIGKILL)
+            wait_until(lambda: len(up.pids()) == 4, 5, "the restart")
+            os.kill(up.newest_pid("worker@0"), signal.SIGKILL)
+            self.assertEqual(1, up.process.wait(timeout=10))
+            self.assertEqual(1, len(up.log_lines("restart_budget_spent")))
+            self.assertEqual([], [pid for pid in up.pids() if alive(pid)])
+
+
+class Refusals(unittest.TestCase):
+    """Each start that cannot work: its exit code, a sentence, and nothing left running."""
+
+    def refuse(self, code, sentence, *arguments, environment=None):
+        done = subprocess.run([str(BIN / "moetier"), *arguments], capture_output=True, text=True, timeout=30,
+                              env={**os.environ, **(environment or {})})
+        self.assertEqual(code, done.returncode, done.stderr)
+        self.assertIn(sentence, done.stderr)
+        self.assertEqual("", done.stdout)
+
+    def test_a_busy_port_of_any_kind_is_9(self):
+        with socket.socket() as busy, tempfile.TemporaryDirectory() as state:
+            busy.bind(("127.0.0.1", 0))
+            busy.listen()
+            taken = f"127.0.0.1:{busy.getsockname()[1]}"
+            free = "127.0.0.1:0"
+            flags = ("--rpc-listen", "--control-listen", "--http-listen")
+            for flag in flags:
+                listen = [word for f in flags for word in (f, taken if f == flag else free)]
+                self.refuse(9, "address is in use", "coordinator", "--model", str(MODEL), "--state-dir",
+                            state + "/s", *listen)
+            self.refuse(9, "address is in use", "worker", "--model", str(MODEL), "--http-listen", taken)
+            self.refuse(9, "address is in use", "up", "--model", str(MODEL), "--rpc-port", taken.split(":")[1])
+
+    def test_bad_configuration_is_2(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write("worker:\n  slotz: 3\n")
+            file.flush()
+            self.refuse(2, f"{file.name}:2: unknown setting worker.slotz; did you mean worker.slots?", "worker",
+                        "--config", file.name)
+        self.refuse(2, "/nowhere.yaml", "worker", "--config", "/nowhere.yaml")
+        self.refuse(2, "setting worker.slots is 'x'", "worker", "--slots", "x")
+        self.refuse(2, "MOETIER_WORKER_SLOTS", "worker", environment={"MOETIER_WORKER_SLOTZ": "1"})
+        self.refuse(2, "setting model.path is not set", "up")
+        self.refuse(2, "on loopback", "coordinator", "--control-listen", "0.0.0.0:7401")
+        self.refuse(2, "not enabled", "coordinator", "--set", "security.cert=a.pem")
+
+    def test_a_bad_model_is_7_and_a_bad_plan_too(self):
+        self.refuse(7, "cannot read", "up", "--model", "/nowhere", "--rpc-port", "0")
+        self.refuse(7, "cannot read", "worker", "--model", "/nowhere", "--http-listen", "127.0.0.1:0")
+        self.refuse(7, "/nowhere.json", "up", "--model", str(MODEL), "--placement", "/nowhere.json", "--rpc-port", "0")
+
+    def test_nobody_there_is_3(self):
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{closed.getsockname()[1]}"
+            self.refuse(3, "the coordinator is not reached", "status", "--address", address, "--timeout", "2s")
+
+    def test_a_second_coordinator_on_one_state_is_refused(self):
+        with Up("--set", f"coordinator.state_dir={tempfile.mkdtemp()}/s") as up:
+            state = [a for a in up.process.args if a.startswith("coordinator.state_dir=")][0].split("=")[1]
+            self.refuse(2, "another coordinator", "coordinator", "--model", str(MODEL), "--state-dir", state,
+                        "--rpc-listen", "127.0.0.1:0", "--control-listen", "127.0.0.1:0",
+                        "--http-listen", "127.0.0.1:0")
+
+
+if __name__ == "__main__":
+    unittest.main()

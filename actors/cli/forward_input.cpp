@@ -223,16 +223,16 @@ expected<void> check_against(const forward_input& in, const model_description& m
 expected<void> write_forward_output(const forward_options& options, const forward_input& in,
                                     const forward_output& out) {
   const std::vector<std::byte> rows = from_f32(in.hidden_type, out.rows);
-  std::vector<tensor_to_write> tensors{{.name = options.prefix + "output",
+  std::vector<tensor_to_write> tensors{{.name = "output",
                                         .element = in.hidden_type,
                                         .shape = {in.tokens, in.hidden_size},
                                         .bytes = rows}};
   if (options.with_routing) {
-    tensors.push_back({.name = options.prefix + "ids",
+    tensors.push_back({.name = "ids",
                        .element = dtype::i32,
                        .shape = {in.tokens, out.top_k},
                        .bytes = std::as_bytes(std::span(out.ids))});
-    tensors.push_back({.name = options.prefix + "weights",
+    tensors.push_back({.name = "weights",
                        .element = dtype::f32,
                        .shape = {in.tokens, out.top_k},
                        .bytes = std::as_bytes(std::span(out.weights))});

@@ -5,8 +5,8 @@
 namespace moetier::actors {
 namespace {
 
-// Counts are copied from the engine about once a second; progress at every tick.
-constexpr std::uint32_t k_ticks_per_count = 16;
+// Counts are copied from the engine several times a second; progress at every tick.
+constexpr std::uint32_t k_ticks_per_count = 4;
 
 log_level level_of(workers::log_event::level l) noexcept {
   switch (l) {

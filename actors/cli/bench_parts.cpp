@@ -1,10 +1,10 @@
 #include "actors/cli/bench_parts.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <random>
+#include <span>
+#include <tuple>
 
 #include <dlfcn.h>
 
@@ -18,15 +18,20 @@ namespace {
 constexpr std::size_t k_alignment = 64;
 constexpr std::uint32_t k_experts_max = 64;  // pages made for the compute figure
 
-struct aligned_free {
-  void operator()(std::byte* p) const noexcept { std::free(p); }
-};
-using aligned_bytes = std::unique_ptr<std::byte[], aligned_free>;
+// Bytes that begin on a cache line.
+class aligned_bytes final {
+ public:
+  explicit aligned_bytes(std::size_t bytes) : storage_(bytes + k_alignment), bytes_(bytes) {}
+  std::byte* data() noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(storage_.data());
+    return storage_.data() + (k_alignment - at % k_alignment) % k_alignment;
+  }
+  std::span<std::byte> span() noexcept { return {data(), bytes_}; }
 
-aligned_bytes aligned(std::size_t bytes) {
-  const std::size_t whole = (bytes + k_alignment - 1) / k_alignment * k_alignment;
-  return aligned_bytes(static_cast<std::byte*>(std::aligned_alloc(k_alignment, whole)));
-}
+ private:
+  std::vector<std::byte> storage_;
+  std::size_t bytes_;
+};
 
 std::vector<std::byte> random_tensor(std::size_t elements, dtype type, std::mt19937_64& random) {
   std::uniform_real_distribution<float> values(-0.05F, 0.05F);
@@ -64,20 +69,20 @@ expected<std::vector<std::uint64_t>> compute_times(const model_description& mode
   const std::size_t page_bytes = (*backend)->page_bytes();
   std::vector<aligned_bytes> owners;
   std::vector<const std::byte*> pages;
+  owners.reserve(experts);
   for (std::uint32_t e = 0; e < experts; ++e) {
-    owners.push_back(aligned(page_bytes));
-    if (!owners.back()) return fail(reason::memory_insufficient, "the bench", page_bytes, 0);
-    (*backend)->pack_page({tensor, tensor, tensor}, {owners.back().get(), page_bytes});
-    pages.push_back(owners.back().get());
+    owners.emplace_back(page_bytes);
+    (*backend)->pack_page({tensor, tensor, tensor}, owners.back().span());
+    pages.push_back(owners.back().data());
   }
   const std::size_t row_bytes = 4 * std::size_t{model.hidden_size};
   const std::size_t work_bytes = (*backend)->workspace_bytes(shape.tokens, model.top_k);
-  const aligned_bytes in = aligned(shape.tokens * row_bytes);
-  const aligned_bytes out = aligned(shape.tokens * row_bytes);
-  const aligned_bytes work = aligned(work_bytes);
-  std::fill_n(reinterpret_cast<float*>(in.get()), shape.tokens * model.hidden_size, 0.5F);
-  const kernels::row_region from{in.get(), row_bytes, shape.tokens};
-  const kernels::out_region to{out.get(), row_bytes};
+  aligned_bytes in(shape.tokens * row_bytes);
+  aligned_bytes out(shape.tokens * row_bytes);
+  aligned_bytes work(work_bytes);
+  std::fill_n(reinterpret_cast<float*>(in.data()), shape.tokens * model.hidden_size, 0.5F);
+  const kernels::row_region from{in.data(), row_bytes, shape.tokens};
+  const kernels::out_region to{out.data(), row_bytes};
 
   std::vector<std::uint64_t> times;
   times.reserve(shape.calls);
@@ -106,7 +111,7 @@ expected<std::vector<std::uint64_t>> compute_times(const model_description& mode
                                        .pages = pages,
                                        .k_in = model.top_k,
                                        .mode = kernels::return_mode::partial,
-                                       .workspace = {work.get(), work_bytes}});
+                                       .workspace = work.span()});
     if (call >= shape.warmup) times.push_back(monotonic_now() - began);
     if (done != kernels::compute_status::ok) {
       return fail(reason::internal_error, "the backend refused the bench's rows");

@@ -43,6 +43,15 @@ struct actor_world::state {
   caf::actor_system system{config};
 };
 
+expected<std::unique_ptr<actor_world>> actor_world::make(const link_certificates& certificates,
+                                                         event_log& log) {
+  if (!certificates.certificate.empty() || !certificates.key.empty() ||
+      !certificates.authority.empty()) {
+    return fail(reason::not_enabled, "TLS on the actor link");
+  }
+  return std::unique_ptr<actor_world>(new actor_world(log));
+}
+
 actor_world::actor_world(event_log& log) : log_(log), state_(std::make_unique<state>()) {}
 
 actor_world::~actor_world() {

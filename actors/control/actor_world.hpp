@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "actors/log/event_log.hpp"
+#include "schemas/base/error.hpp"
 
 namespace caf {
 class actor_system;
@@ -16,9 +18,18 @@ class actor_system;
 
 namespace moetier::actors {
 
+// Files of the zone of workers and coordinator; all empty = loopback only.
+struct link_certificates {
+  std::string certificate{};
+  std::string key{};
+  std::string authority{};
+};
+
 class actor_world final {
  public:
-  explicit actor_world(event_log& log);
+  // reason::not_enabled with certificates, until the link speaks TLS.
+  static expected<std::unique_ptr<actor_world>> make(const link_certificates& certificates,
+                                                     event_log& log);
   ~actor_world();
   actor_world(const actor_world&) = delete;
   actor_world& operator=(const actor_world&) = delete;
@@ -30,6 +41,7 @@ class actor_world final {
 
  private:
   struct state;
+  explicit actor_world(event_log& log);
   event_log& log_;
   std::unique_ptr<state> state_;
 };

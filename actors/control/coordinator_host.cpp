@@ -244,6 +244,8 @@ std::shared_ptr<const coordinator::tier_view> coordinator_host::view() const {
   return state_->shared->shell.view();
 }
 
+duration_ns coordinator_host::view_age() const { return state_->shared->shell.view_age(); }
+
 std::uint64_t coordinator_host::mailbox_depth() const noexcept {
   return state_->shared->depth.load(std::memory_order_relaxed);
 }

@@ -30,6 +30,7 @@ class coordinator_host final : public coordinator::control_port {
 
   void post(coordinator::event what) override;
   std::shared_ptr<const coordinator::tier_view> view() const override;
+  duration_ns view_age() const;  // about half a heartbeat, unless the actor hangs
   // Events posted and not yet handled: CAF's mailboxes are unbounded and unmeasured.
   std::uint64_t mailbox_depth() const noexcept;
 

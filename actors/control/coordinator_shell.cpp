@@ -99,9 +99,16 @@ void coordinator_shell::run(effects todo, worker_links& links) {
 }
 
 void coordinator_shell::picture() {
-  auto fresh = std::make_shared<const tier_view>(core_.view(monotonic_now()));
+  const time_ns now = monotonic_now();
+  auto fresh = std::make_shared<const tier_view>(core_.view(now));
   const std::lock_guard lock(view_mutex_);
   view_ = std::move(fresh);
+  view_made_at_ = now;
+}
+
+duration_ns coordinator_shell::view_age() const {
+  const std::lock_guard lock(view_mutex_);
+  return monotonic_now() - view_made_at_;
 }
 
 std::shared_ptr<const tier_view> coordinator_shell::view() const {

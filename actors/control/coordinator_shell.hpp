@@ -4,7 +4,7 @@
 // it messages and lends it its links. The record is written in place: an fsync of some milliseconds
 // at an epoch or a plan, before anything that depends on it is sent.
 //
-// Thread: owner (the coordinator actor), but view(): any.
+// Thread: owner (the coordinator actor), but view, view_age: any.
 
 #include <deque>
 #include <functional>
@@ -42,6 +42,7 @@ class coordinator_shell final {
   void handle(const coordinator::event& what, worker_links& links);
 
   std::shared_ptr<const coordinator::tier_view> view() const;
+  duration_ns view_age() const;
 
  private:
   class doer;
@@ -56,6 +57,7 @@ class coordinator_shell final {
 
   mutable std::mutex view_mutex_;
   std::shared_ptr<const coordinator::tier_view> view_;
+  time_ns view_made_at_ = 0;
 };
 
 }  // namespace moetier::actors

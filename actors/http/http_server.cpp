@@ -1,8 +1,8 @@
 #include "actors/http/http_server.hpp"
 
-#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -70,15 +70,18 @@ struct http_server::state {
     if (context == nullptr) return;
     // civetweb's master looks at the stop flag when its poll ends, up to 2 s later; a connection
     // ends that poll.
-    std::atomic<bool> stopped{false};
+    std::condition_variable changed;
+    bool stopped = false;
     std::thread nudge([&] {
-      while (!stopped.load()) {
-        touch(address);
-        std::this_thread::sleep_for(k_nudge_interval);
-      }
+      std::unique_lock lock(mutex);
+      while (!changed.wait_for(lock, k_nudge_interval, [&] { return stopped; })) touch(address);
     });
     mg_stop(context);
-    stopped.store(true);
+    {
+      const std::lock_guard lock(mutex);
+      stopped = true;
+    }
+    changed.notify_one();
     nudge.join();
   }
 

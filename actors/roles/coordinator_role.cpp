@@ -22,6 +22,7 @@
 namespace moetier::roles {
 namespace {
 
+constexpr duration_ns k_actor_hangs_after = 3 * k_second;
 constexpr duration_ns k_stop_limit = 4500 * k_millisecond;  // SIGTERM to exit within 5 s
 
 expected<coordinator::core_options> core_options_from(const config::settings& s) {
@@ -55,7 +56,7 @@ expected<coordinator::core_options> core_options_from(const config::settings& s)
 std::vector<http::page> pages_of(const actors::coordinator_host& host, const event_log& log) {
   return {
       // The view is made anew by every tick of the actor: an old one means that it hangs.
-      {"/livez", [] { return http::livez(true); }},
+      {"/livez", [&host] { return http::livez(host.view_age() < k_actor_hangs_after); }},
       {"/readyz",
        [&host] {
          const auto v = host.view();
@@ -92,7 +93,10 @@ class coordinator_process final {
     store_ = std::move(*store);
     if (auto made = open_gateway(); !made) return tl::unexpected(made.error());
 
-    world_ = std::make_unique<actors::actor_world>(log_);
+    const auto& security = settings_.security;
+    auto world = actors::actor_world::make({security.cert, security.key, security.ca}, log_);
+    if (!world) return tl::unexpected(world.error());
+    world_ = std::move(*world);
     options->node = world_->node();
     host_ = std::make_unique<actors::coordinator_host>(
         *world_, std::move(*options), store_->stored(), random_bits(),
@@ -102,8 +106,9 @@ class coordinator_process final {
             },
             [this](bool failed, const std::string& why) { ending_.core_stopped(failed, why); }},
         log_);
-    rpc_ = std::make_unique<coordinator::rpc_server>(*host_, gateway_.get(),
-                                                     coordinator::tls_files{});
+    rpc_ = std::make_unique<coordinator::rpc_server>(
+        *host_, gateway_.get(),
+        coordinator::tls_files{security.cert, security.key, security.ca});
     host_->start(*rpc_);
     return listen();
   }

@@ -59,7 +59,9 @@ expected<void> run_worker(const config::settings& s, event_log& log, stop_signal
   auto machine = worker_machine::make(s, incarnation, log, end);
   if (!machine) return tl::unexpected(machine.error());
 
-  auto world = std::make_unique<actors::actor_world>(log);
+  auto made = actors::actor_world::make({s.security.cert, s.security.key, s.security.ca}, log);
+  if (!made) return tl::unexpected(made.error());
+  std::unique_ptr<actors::actor_world> world = std::move(*made);
   workers::core_options options = core_options_from(s, incarnation);
   options.node = world->node();
   (*machine)->describe(options);

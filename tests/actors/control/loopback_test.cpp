@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <mutex>
-#include <thread>
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -62,11 +61,21 @@ class willing_machinery final : public worker_machinery {
   void stopped(bool, const std::string&) override { std::_Exit(0); }
   workers::engine_progress progress(bool) override {
     workers::engine_progress p;
+    const std::lock_guard lock(mutex_);
     p.tick = ++tick_;
+    changed_.notify_all();
     return p;
   }
 
+  // Half a heartbeat each.
+  bool wait_for_ticks(std::uint64_t n) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::nanoseconds(k_limit), [&] { return tick_ >= n; });
+  }
+
  private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
   std::uint64_t tick_ = 0;
 };
 
@@ -90,9 +99,9 @@ workers::core_options worker_options(std::uint64_t node) {
   std::uint16_t port = 0;
   if (::read(port_pipe, &port, sizeof port) != sizeof port) std::_Exit(1);
   event_log log("worker@1", log_level::off, true);
-  actor_world world(log);
+  auto world = *actor_world::make({}, log);
   willing_machinery machinery;
-  worker_host host(world, {"127.0.0.1", port}, worker_options(world.node()), 3, machinery, log);
+  worker_host host(*world, {"127.0.0.1", port}, worker_options(world->node()), 3, machinery, log);
   machinery.host = &host;
   host.start();
   for (;;) ::pause();
@@ -135,7 +144,7 @@ class loopback_test : public testing::Test {
     ASSERT_EQ(::pipe(ends), 0);
     worker_ = ::fork();
     if (worker_ == 0) worker_process(ends[0]);
-    world_ = std::make_unique<actor_world>(log_);
+    world_ = *actor_world::make({}, log_);
     coordinator::core_options o;
     o.model = small_model();
     o.node = world_->node();
@@ -201,17 +210,24 @@ TEST_F(loopback_test, a_busy_control_port_is_a_typed_error) {
 // Two containers that share a host's name space may both be pid 1.
 TEST_F(loopback_test, a_worker_that_names_the_coordinators_own_node_identity_never_joins) {
   ASSERT_TRUE(worker_is(true));
-  actor_world second(log_);
+  auto second = *actor_world::make({}, log_);
   willing_machinery machinery;
   workers::core_options o = worker_options(world_->node());
   o.name = "worker@2";
-  worker_host twin(second, address_, std::move(o), 4, machinery, log_);
+  worker_host twin(*second, address_, std::move(o), 4, machinery, log_);
   machinery.host = &twin;
   twin.start();
   // Long enough for a link that comes up in a millisecond.
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  ASSERT_TRUE(machinery.wait_for_ticks(8));
   EXPECT_FALSE(twin.summary().joined);
   EXPECT_EQ(host_->view()->workers.size(), 1U);
+}
+
+TEST(actor_world, refuses_certificates_until_they_work) {
+  event_log log("test", log_level::off, true);
+  const auto world = actor_world::make({.certificate = "a.pem"}, log);
+  ASSERT_FALSE(world.has_value());
+  EXPECT_EQ(world.error().why, reason::not_enabled);
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "actors/roles/weight_loader.hpp"
 
+#include <chrono>
+#include <future>
+
 #include <unistd.h>
 
 #include "schemas/base/assert.hpp"
@@ -8,6 +11,8 @@
 
 namespace moetier::roles {
 namespace {
+
+constexpr std::chrono::seconds k_activation_limit{2};
 
 // What the plan asks of this worker, per layer.
 std::vector<workers::layer_slots> rows_of(const eplb::placement& placement, std::size_t span) {
@@ -26,8 +31,12 @@ std::vector<workers::layer_slots> rows_of(const eplb::placement& placement, std:
 
 weight_loader::weight_loader(const options& o, const model_description& model,
                              const kernels::Backend& backend, workers::expert_source& source,
-                             sinks out, event_log& log)
-    : options_(o), model_(model), backend_(backend), source_(source), out_(std::move(out)),
+                             std::function<void(workers::event)> on_event, event_log& log)
+    : options_(o),
+      model_(model),
+      backend_(backend),
+      source_(source),
+      on_event_(std::move(on_event)),
       log_(log) {
   thread_ = std::thread([this] { run(); });
 }
@@ -86,22 +95,25 @@ void weight_loader::cancel(generation_number generation) {
   });
 }
 
-void weight_loader::activate(const workers::serve_generation& generation) {
-  post([this, generation] {
+expected<std::shared_ptr<const workers::generation_table>> weight_loader::activate(
+    generation_number generation, plan_hash plan) {
+  using result = expected<std::shared_ptr<const workers::generation_table>>;
+  const auto answer = std::make_shared<std::promise<result>>();
+  auto active = answer->get_future();
+  post([this, generation, plan, answer] {
     MOETIER_ASSERT(store_ != nullptr);
-    const auto table = store_->activate(generation.generation, generation.plan);
-    if (!table) {
-      log_.error("activation_refused", {{"why", table.error().text}});
-      return;
-    }
-    out_.on_active(*table, generation.first_slot);
+    answer->set_value(store_->activate(generation, plan));
   });
+  if (active.wait_for(k_activation_limit) != std::future_status::ready) {
+    return fail(reason::internal_error, "the loader did not activate a plan in time");
+  }
+  return active.get();
 }
 
 void weight_loader::release(generation_number oldest_kept) {
   post([this, oldest_kept] {
     if (store_) store_->release(oldest_kept);
-    out_.on_event(workers::pages_released{oldest_kept});
+    on_event_(workers::pages_released{oldest_kept});
   });
 }
 
@@ -111,14 +123,14 @@ void weight_loader::do_load(const workers::load_plan& plan, const std::atomic<bo
   if (!table) {
     log_.error("plan_not_loaded", {{"generation", plan.generation.value},
                                    {"why", table.error().text}});
-    out_.on_event(workers::plan_load_failed{plan.generation, plan.plan, table.error()});
+    on_event_(workers::plan_load_failed{plan.generation, plan.plan, table.error()});
     return;
   }
   const auto checksums = (*table)->checksums();
   log_.info("plan_loaded", {{"generation", plan.generation.value},
                             {"slots", checksums.size()},
                             {"ms", (monotonic_now() - began) / k_millisecond}});
-  out_.on_event(workers::plan_loaded{
+  on_event_(workers::plan_loaded{
       plan.generation, plan.plan, std::vector(checksums.begin(), checksums.end())});
 }
 

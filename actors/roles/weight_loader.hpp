@@ -3,7 +3,8 @@
 // loading does, one job after the other in the order of the core's effects. The store is made at
 // the first plan, when the number of slots is known. Answers go out as events and tables.
 //
-// Thread: any for the public calls, which hand over and return; sinks are called on the loader's.
+// Thread: any for the public calls, which hand over and return, but for activate(); on_event is
+// called on the loader's.
 
 #include <atomic>
 #include <condition_variable>
@@ -26,22 +27,21 @@ class weight_loader final {
     std::uint32_t spare_pages = 8;
     std::size_t memory_max_bytes = 0;
   };
-  struct sinks {
-    std::function<void(workers::event)> on_event;
-    std::function<void(std::shared_ptr<const workers::generation_table>, std::uint32_t first_slot)>
-        on_active;
-  };
 
   // Requires: model, backend and source outlive the loader.
   weight_loader(const options& o, const model_description& model, const kernels::Backend& backend,
-                workers::expert_source& source, sinks out, event_log& log);
+                workers::expert_source& source, std::function<void(workers::event)> on_event,
+                event_log& log);
   ~weight_loader();  // stops a load at its next expert
   weight_loader(const weight_loader&) = delete;
   weight_loader& operator=(const weight_loader&) = delete;
 
   void load(const workers::load_plan& plan);
   void cancel(generation_number generation);
-  void activate(const workers::serve_generation& generation);
+  // Waits for the loader's thread: the caller says COMMITTED next, and rows may come at once. The
+  // prepared plan has been loaded, so nothing long stands before it.
+  expected<std::shared_ptr<const workers::generation_table>> activate(
+      generation_number generation, plan_hash plan);
   void release(generation_number oldest_kept);  // once the engine has let go
 
  private:
@@ -57,7 +57,7 @@ class weight_loader final {
   const model_description& model_;
   const kernels::Backend& backend_;
   workers::expert_source& source_;
-  const sinks out_;
+  const std::function<void(workers::event)> on_event_;
   event_log& log_;
   std::unique_ptr<workers::expert_store> store_;  // the loader thread's alone
 

@@ -99,19 +99,7 @@ void worker_machine::start(std::function<void(workers::event)> post) {
           .spare_pages = settings_.worker.spare_pages,
           .memory_max_bytes =
               settings_.worker.memory != 0 ? settings_.worker.memory : memory_of_machine()},
-      model, *backend_, *checkpoint_,
-      weight_loader::sinks{
-          .on_event = post,
-          .on_active =
-              [this](std::shared_ptr<const workers::generation_table> table,
-                     std::uint32_t first_slot) {
-                {
-                  const std::lock_guard lock(mutex_);
-                  table_ = table;
-                }
-                engine_->post_serve(std::move(table), first_slot);
-              }},
-      log_);
+      model, *backend_, *checkpoint_, post, log_);
   engine_->start();
 }
 
@@ -122,7 +110,22 @@ void worker_machine::stop() {
 
 void worker_machine::load(const workers::load_plan& plan) { loader_->load(plan); }
 void worker_machine::cancel(const workers::cancel_load& plan) { loader_->cancel(plan.generation); }
-void worker_machine::serve(const workers::serve_generation& g) { loader_->activate(g); }
+
+// Ordered before the COMMITTED that follows: the engine looks into its mailbox before it looks for
+// rows, so rows of this generation find its table.
+void worker_machine::serve(const workers::serve_generation& g) {
+  auto table = loader_->activate(g.generation, g.plan);
+  if (!table) {
+    log_.error("activation_refused", {{"why", table.error().text}});
+    return ending_.core_stopped(true, table.error().text);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    table_ = *table;
+  }
+  engine_->post_serve(std::move(*table), g.first_slot);
+}
+
 void worker_machine::release(const workers::release_pages& p) {
   engine_->post_release(p.older_than);
 }

@@ -47,8 +47,8 @@ TEST(carrier_module, leaves_the_users_variables_alone) {
 
 TEST(carrier_module, goes_by_shared_memory_on_one_host_with_and_without_tcp) {
   for (const bool allow_tcp : {true, false}) {
-    auto carrier = open_carrier("ucx", {.listen = "127.0.0.1", .checksum_payload = false,
-                                        .allow_tcp = allow_tcp});
+    auto carrier = open_carrier(
+        "ucx", {.listen = "127.0.0.1", .checksum_payload = false, .allow_tcp = allow_tcp});
     ASSERT_TRUE(carrier) << carrier.error().text;
     EXPECT_EQ((*carrier)->describe().find("tcp/"), std::string::npos) << (*carrier)->describe();
   }

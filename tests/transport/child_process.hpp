@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,11 +51,19 @@ class child_process final {
   child_process(const child_process&) = delete;
   child_process& operator=(const child_process&) = delete;
 
+  // Whether something has been printed since the last line that was read. Requires: one line at a
+  // time, as only the pipe is asked.
+  bool has_line() {
+    pollfd fd{.fd = fileno(from_child_), .events = POLLIN, .revents = 0};
+    return poll(&fd, 1, 0) == 1;
+  }
+
   std::string read_line() {
     char* line = nullptr;
     std::size_t capacity = 0;
     const auto bytes = getline(&line, &capacity, from_child_);
-    std::string text(line != nullptr ? line : "", bytes > 0 ? static_cast<std::size_t>(bytes) - 1 : 0);
+    std::string text(line != nullptr ? line : "",
+                     bytes > 0 ? static_cast<std::size_t>(bytes) - 1 : 0);
     std::free(line);  // style: allow raw_new: getline's buffer
     return text;
   }

@@ -18,7 +18,7 @@
 namespace moetier::transport {
 
 // How long a test waits for what must happen; never how long it takes.
-inline constexpr auto k_patience = std::chrono::seconds(10);
+inline constexpr auto k_patience = std::chrono::seconds(30);
 
 inline bool happens(const std::function<bool()>& is_true) {
   const auto deadline = std::chrono::steady_clock::now() + k_patience;

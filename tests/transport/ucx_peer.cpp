@@ -32,11 +32,11 @@ int main(int argc, char** argv) {
   if (!(*worker)->attach_source(k_peer_source, k_peer_shape, from_hex(line))) return 6;
   std::cout << "attached" << std::endl;
 
-  for (;;) {
+  for (int held = 0;;) {
     arrival a;
     while ((*worker)->poll(std::span(&a, 1)) == 1) {
       if (holds) {
-        std::cout << "held" << std::endl;
+        std::cout << "held " << ++held << std::endl;
         continue;
       }
       const auto region = (*worker)->return_region(a.ticket);

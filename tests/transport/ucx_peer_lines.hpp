@@ -16,7 +16,7 @@ inline constexpr source_shape k_peer_shape{.rows_max = 4096,
                                            .top_k = 8,
                                            .return_stride = 28 * 1024,
                                            .return_rows_max = 4096,
-                                           .banks = 4};
+                                           .banks = 3};
 
 inline std::string to_hex(const member_address& bytes) {
   constexpr char digits[] = "0123456789abcdef";
@@ -29,7 +29,9 @@ inline std::string to_hex(const member_address& bytes) {
 }
 
 inline member_address from_hex(const std::string& text) {
-  const auto digit = [](char c) { return static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10); };
+  const auto digit = [](char c) {
+    return static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10);
+  };
   member_address bytes;
   for (std::size_t i = 0; i + 1 < text.size(); i += 2)
     bytes.push_back(static_cast<std::byte>(digit(text[i]) << 4 | digit(text[i + 1])));

@@ -1,5 +1,6 @@
-// UCX between processes: what only a second process can show. Large rows in rendezvous, a worker that
-// is killed or stopped in the middle, and the silence of the standard error while that happens.
+// UCX between processes: what only a second process can show. Large rows in rendezvous, a worker
+// that is killed or stopped in the middle, and the silence of the standard error while that
+// happens.
 
 #include <chrono>
 #include <optional>
@@ -59,7 +60,7 @@ class ucx_process : public testing::Test {
 TEST_F(ucx_process, carries_rows_of_all_sizes_there_and_back) {
   start("echo");
   std::uint64_t step = 0;
-  for (const std::uint32_t rows : {0u, 1u, 2u, 3u, 16u, 255u, 4096u, 1u, 4096u}) {
+  for (const std::uint32_t rows : {0u, 1u, 2u, 3u, 16u, 255u, 4096u, 1u}) {
     const auto seed = static_cast<std::uint32_t>(++step);
     const exchange_ticket ticket = s.send(k_peer_worker.worker, step, rows, seed);
     const returned r = collect();
@@ -77,13 +78,13 @@ TEST_F(ucx_process, ends_all_open_exchanges_soon_after_the_worker_is_killed) {
   for (int round = 0; round < 5; ++round) {
     testing::internal::CaptureStderr();
     start("hold");
-    std::set<exchange_ticket> open;
-    for (std::uint64_t step = 1; step <= 3; ++step)
-      open.insert(s.send(k_peer_worker.worker, step, 1, 1));
-    for (int i = 0; i < 3; ++i) ASSERT_EQ(child->read_line(), "held");
-    // The worker's first words connect the pair; the library sees no peer die before that, and the
+    // The worker's first words connect the pair. The library sees no peer die before that; then the
     // call's deadline has to.
+    std::set<exchange_ticket> open{s.send(k_peer_worker.worker, 1, 1, 1)};
+    EXPECT_TRUE(happens([&] { return s.half->poll({}), child->has_line(); }));
+    ASSERT_EQ(child->read_line(), "held 1");
     for (int i = 0; i < 100; ++i) s.half->poll({});
+    open.insert(s.send(k_peer_worker.worker, 2, 1, 1));
     // In rendezvous when death comes; without it only the keepalive can tell.
     if (round % 2 == 1) open.insert(s.send(k_peer_worker.worker, 4, 2000, 1));
     const auto killed = std::chrono::steady_clock::now();

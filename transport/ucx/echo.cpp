@@ -65,9 +65,9 @@ class echo_end final {
 
   bool send() {
     const ucp_request_param_t plain{};
-    const ucs_status_ptr_t sending = ucp_am_send_nbx(
-        endpoint_, k_echo_id, header_.data(), header_.size(), payload_.data(), payload_.size(),
-        &plain);
+    const ucs_status_ptr_t sending =
+        ucp_am_send_nbx(endpoint_, k_echo_id, header_.data(), header_.size(), payload_.data(),
+                        payload_.size(), &plain);
     if (UCS_PTR_IS_ERR(sending)) return false;
     if (UCS_PTR_IS_PTR(sending)) ucp_request_free(sending);
     return true;

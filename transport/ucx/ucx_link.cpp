@@ -15,6 +15,12 @@ using clock = std::chrono::steady_clock;
 
 // How many bursts of the library's progress one progress() takes before it hands over what came.
 constexpr int k_bursts_max = 64;
+// The library looks for dead peers in its progress alone, and only in one of 32 calls: a sleeper
+// gets up for that at its keepalive interval.
+constexpr auto k_keepalive_interval = std::chrono::milliseconds(100);
+constexpr int k_keepalive_calls = 64;
+// The first sleep while a request of ours is pending; each fruitless one doubles it.
+constexpr auto k_nap_min = std::chrono::microseconds(20);
 // When a half ends: what last sends may take, then what closing all endpoints by force may take.
 constexpr auto k_flush_limit = std::chrono::milliseconds(10);
 constexpr auto k_close_limit = std::chrono::milliseconds(100);
@@ -156,15 +162,21 @@ void ucx_link::wait(FrameSink& sink, std::chrono::nanoseconds spin,
                     std::chrono::nanoseconds limit) {
   sink_ = &sink;
   const auto deadline = clock::now() + limit;
+  std::chrono::nanoseconds nap = k_nap_min;
   for (;;) {
-    advance(sink);
+    if (advance(sink)) nap = k_nap_min;
     const auto now = clock::now();
     if (sink.has_work() || wake_.is_set() || now >= deadline) break;
     if (now < last_useful_ + spin) continue;
     const ucs_status_t armed = ucp_worker_arm(context_->worker());
     if (armed == UCS_ERR_BUSY) continue;  // something came: move it first
     MOETIER_ASSERT(armed == UCS_OK);
-    wake_.sleep(context_->event_fd(), deadline - now);
+    // Nothing signals that a peer has made room again: what is pending is looked after by naps.
+    const bool is_pending = idle_requests_.size() < requests_.size();
+    const auto longest = is_pending ? nap : std::chrono::nanoseconds(k_keepalive_interval);
+    wake_.sleep(context_->event_fd(), std::min<std::chrono::nanoseconds>(deadline - now, longest));
+    nap = std::min<std::chrono::nanoseconds>(2 * nap, k_keepalive_interval);
+    look_after_peers();
   }
   wake_.clear();
   sink_ = nullptr;
@@ -179,12 +191,23 @@ std::uint64_t ucx_link::requests_left() const noexcept {
       }));
 }
 
-void ucx_link::advance(FrameSink& sink) {
-  for (int burst = 0; burst < k_bursts_max; ++burst)
+bool ucx_link::advance(FrameSink& sink) {
+  bool moved = false;
+  for (int burst = 0; burst < k_bursts_max; ++burst) {
     if (ucp_worker_progress(context_->worker()) == 0) break;
+    moved = true;
+  }
   handle(sink);
   if (!closing_.empty()) sweep();
   if (std::exchange(useful_, false)) last_useful_ = clock::now();
+  return moved;
+}
+
+void ucx_link::look_after_peers() {
+  const auto now = clock::now();
+  if (now < last_keepalive_ + k_keepalive_interval) return;
+  last_keepalive_ = now;
+  for (int call = 0; call < k_keepalive_calls; ++call) ucp_worker_progress(context_->worker());
 }
 
 void ucx_link::handle(FrameSink& sink) {

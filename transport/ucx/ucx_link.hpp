@@ -74,7 +74,8 @@ class ucx_link final : public Link {
   static void on_peer_error(void* arg, ucp_ep_h endpoint, ucs_status_t status);
 
   ucs_status_t receive(void* descriptor, const landing& to);
-  void advance(FrameSink& sink);
+  bool advance(FrameSink& sink);  // whether the library moved anything
+  void look_after_peers();
   void handle(FrameSink& sink);
   void close(peer& p);
   bool is_closed(peer& p);
@@ -91,6 +92,7 @@ class ucx_link final : public Link {
   FrameSink* sink_ = nullptr;  // while progress() or wait() runs
   bool useful_ = false;        // something of ours moved
   std::chrono::steady_clock::time_point last_useful_{};
+  std::chrono::steady_clock::time_point last_keepalive_{};
   link_peer last_peer_ = 0;
   std::map<link_peer, std::unique_ptr<peer>> peers_;
   std::vector<std::unique_ptr<peer>> closing_;

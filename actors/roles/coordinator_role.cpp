@@ -23,7 +23,8 @@ namespace moetier::roles {
 namespace {
 
 constexpr duration_ns k_actor_hangs_after = 3 * k_second;
-constexpr duration_ns k_stop_limit = 4500 * k_millisecond;  // SIGTERM to exit within 5 s
+// Of taking everything down once drained: with the default drain.timeout, SIGTERM to exit is 5 s.
+constexpr duration_ns k_teardown_limit = 500 * k_millisecond;
 
 expected<coordinator::core_options> core_options_from(const config::settings& s) {
   if (s.model.path.empty()) {
@@ -184,7 +185,7 @@ expected<void> run_coordinator(const config::settings& settings, event_log& log,
                          {"http", started->http}});
   on_listening(*started);
   stop.wait();
-  const exit_watchdog watchdog(log, "coordinator", k_stop_limit);
+  const exit_watchdog watchdog(log, "coordinator", settings.drain.timeout + k_teardown_limit);
   process.stop();
   log.info("stopped");
   return end.result();

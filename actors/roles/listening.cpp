@@ -15,13 +15,18 @@ std::string to_line(const listening& l) {
 
 std::optional<listening> listening_from(std::string_view line) {
   const auto j = nlohmann::json::parse(line, nullptr, false);
-  if (!j.is_object() || j.value("schema", "") != "moetier.listening.1") return std::nullopt;
-  return listening{.role = j.value("role", ""),
-                   .name = j.value("name", ""),
-                   .rpc = j.value("rpc", ""),
-                   .control = j.value("control", ""),
-                   .http = j.value("http", ""),
-                   .pid = j.value("pid", 0)};
+  if (!j.is_object()) return std::nullopt;
+  try {
+    if (j.value("schema", "") != "moetier.listening.1") return std::nullopt;
+    return listening{.role = j.value("role", ""),
+                     .name = j.value("name", ""),
+                     .rpc = j.value("rpc", ""),
+                     .control = j.value("control", ""),
+                     .http = j.value("http", ""),
+                     .pid = j.value("pid", 0)};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;  // a field of another type
+  }
 }
 
 }  // namespace moetier::roles

@@ -17,7 +17,8 @@
 namespace moetier::roles {
 namespace {
 
-constexpr duration_ns k_stop_limit = 4500 * k_millisecond;  // SIGTERM to exit within 5 s
+// Of taking everything down once drained: with the default drain.timeout, SIGTERM to exit is 5 s.
+constexpr duration_ns k_teardown_limit = 500 * k_millisecond;
 constexpr duration_ns k_drain_margin = 250 * k_millisecond;
 
 std::vector<http::page> pages_of(const std::string& name, const actors::worker_host& host,
@@ -83,7 +84,7 @@ expected<void> run_worker(const config::settings& s, event_log& log, stop_signal
   on_listening(where);
 
   stop.wait();
-  const exit_watchdog watchdog(log, "worker", k_stop_limit);
+  const exit_watchdog watchdog(log, "worker", s.drain.timeout + k_teardown_limit);
   host->post(workers::shut_down{});
   if (!end.wait(s.drain.timeout + k_drain_margin)) log.warn("drain_timeout");
   http->reset();

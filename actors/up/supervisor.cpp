@@ -19,8 +19,9 @@ namespace moetier::up {
 namespace {
 
 constexpr duration_ns k_turn = 50 * k_millisecond;
-constexpr duration_ns k_stop_limit = 4800 * k_millisecond;   // SIGTERM to exit within 5 s
-constexpr duration_ns k_coordinator_first = 2 * k_second;    // of that, before the workers
+// What children get beyond drain.timeout: with its default, SIGTERM to exit is within 5 s.
+constexpr duration_ns k_teardown_limit = 800 * k_millisecond;
+constexpr duration_ns k_coordinator_first = 2 * k_second;  // of that, before the workers
 constexpr duration_ns k_ask_limit = 500 * k_millisecond;
 constexpr const char* k_free_port = "127.0.0.1:0";
 
@@ -241,7 +242,7 @@ class supervisor final {
     for (std::size_t i = 1; i < places_.size(); ++i) {
       if (places_[i].child) places_[i].child->send(SIGTERM);
     }
-    wait_for_end(places_.size(), began + k_stop_limit);
+    wait_for_end(places_.size(), began + settings_.drain.timeout + k_teardown_limit);
     for (place& p : places_) {
       if (p.child && !p.child->take_exit()) log_.warn("child_killed", {{"name", p.name}});
       p.child.reset();

@@ -11,7 +11,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from process_tier import BIN, MODEL, wait_until
+from process_tier import BIN, MODEL, ProcessTier, wait_until
 
 
 def alive(pid):
@@ -117,6 +117,26 @@ class EmbeddedTier(unittest.TestCase):
             self.assertEqual(1, up.process.wait(timeout=10))
             self.assertEqual(1, len(up.log_lines("restart_budget_spent")))
             self.assertEqual([], [pid for pid in up.pids() if alive(pid)])
+
+
+class FrozenCoordinator(unittest.TestCase):
+    """A worker asked to stop while nobody answers it."""
+
+    def test_it_ends_by_its_drain_limit_and_well(self):
+        with ProcessTier(workers=1) as tier:
+            tier.coordinator.signal(signal.SIGSTOP)
+            code, seconds = tier.workers["worker@1"].end()
+            self.assertEqual(0, code)
+            self.assertLess(seconds, 5.0)
+
+    def test_a_second_signal_ends_it_at_once_with_1(self):
+        with ProcessTier(workers=1) as tier:
+            worker = tier.workers["worker@1"]
+            tier.coordinator.signal(signal.SIGSTOP)
+            worker.signal(signal.SIGTERM)
+            wait_until(lambda: "stopping" in worker.log_text(), 2, "the first signal's line")
+            code, seconds = worker.end(limit=1.0)
+            self.assertEqual(1, code)
 
 
 class Refusals(unittest.TestCase):

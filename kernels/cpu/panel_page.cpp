@@ -30,32 +30,41 @@ struct half_panel {
       : matrix(m), first_row(first), rows(first < total ? std::min(k_lanes, total - first) : 0) {}
 };
 
+// Rows are read along K in pieces that stay in the cache, so that a page is written once, in order.
+constexpr std::size_t k_piece = 64;
+
 void pack_bf16(const half_panel& low, const half_panel& high, std::size_t depth, std::byte* out) {
-  const auto bits = [&](const half_panel& half, std::size_t lane, std::size_t k) {
-    if (lane >= half.rows) return std::uint32_t{0};
-    return std::uint32_t{bits16_at(half.matrix, (half.first_row + lane) * depth + k)};
-  };
-  for (std::size_t k = 0; k < depth; ++k) {
-    std::uint32_t words[k_lanes];
-    for (std::size_t lane = 0; lane < k_lanes; ++lane)
-      words[lane] = bits(low, lane, k) | bits(high, lane, k) << 16;
-    std::memcpy(out + k * sizeof words, words, sizeof words);
+  for (std::size_t first = 0; first < depth; first += k_piece) {
+    const std::size_t steps = std::min(k_piece, depth - first);
+    std::uint32_t words[k_piece][k_lanes] = {};
+    const auto place = [&](const half_panel& half, unsigned shift) {
+      for (std::size_t lane = 0; lane < half.rows; ++lane) {
+        const std::size_t at = (half.first_row + lane) * depth + first;
+        for (std::size_t k = 0; k < steps; ++k)
+          words[k][lane] |= std::uint32_t{bits16_at(half.matrix, at + k)} << shift;
+      }
+    };
+    place(low, 0);
+    place(high, 16);
+    std::memcpy(out + first * sizeof words[0], words, steps * sizeof words[0]);
   }
 }
 
 void pack_f32(const half_panel& low, const half_panel& high, dtype stored, std::size_t depth,
               std::byte* out) {
-  const auto value = [&](const half_panel& half, std::size_t lane, std::size_t k) {
-    if (lane >= half.rows) return 0.0F;
-    return value_at(half.matrix, stored, (half.first_row + lane) * depth + k);
-  };
-  for (std::size_t k = 0; k < depth; ++k) {
-    float values[2 * k_lanes];
-    for (std::size_t lane = 0; lane < k_lanes; ++lane) {
-      values[lane] = value(low, lane, k);
-      values[k_lanes + lane] = value(high, lane, k);
-    }
-    std::memcpy(out + k * sizeof values, values, sizeof values);
+  for (std::size_t first = 0; first < depth; first += k_piece) {
+    const std::size_t steps = std::min(k_piece, depth - first);
+    float values[k_piece][2 * k_lanes] = {};
+    const auto place = [&](const half_panel& half, std::size_t column) {
+      for (std::size_t lane = 0; lane < half.rows; ++lane) {
+        const std::size_t at = (half.first_row + lane) * depth + first;
+        for (std::size_t k = 0; k < steps; ++k)
+          values[k][column + lane] = value_at(half.matrix, stored, at + k);
+      }
+    };
+    place(low, 0);
+    place(high, k_lanes);
+    std::memcpy(out + first * sizeof values[0], values, steps * sizeof values[0]);
   }
 }
 

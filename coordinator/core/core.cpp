@@ -85,7 +85,7 @@ void core::state::settle(time_ns now) {
   consider_decision();
   publish_if_due(now);
   answer_resumes(now);
-  finish_attaches(now);
+  finish_attaches();
   if (!ended) write_next();
 }
 

@@ -35,9 +35,8 @@ void core::state::write_next() {
     next.plan = attempt->hash;
     next.placement = attempt->bytes;
     next.checksums = attempt->checksums;
-    const control::hello& any = members.begin()->second.told;
-    next.checkpoint_digest = any.checkpoint_digest;
-    next.layout = any.layout;
+    next.checkpoint_digest = attempt->checkpoint_digest;
+    next.layout = attempt->layout;
   }
   if (reserve) next.next_session = durable.next_session + k_session_block;
   MOETIER_ASSERT(next.epoch >= durable.epoch && next.generation >= durable.generation);

@@ -128,9 +128,13 @@ std::string core::state::mismatch_of(const control::hello& m) const {
     differs("checkpoint digest", hex(m.checkpoint_digest), hex(durable.checkpoint_digest));
     differs("layout", m.layout, durable.layout);
   }
+  if (attempt && attempt->decided) {
+    differs("checkpoint digest", hex(m.checkpoint_digest), hex(attempt->checkpoint_digest));
+    differs("layout", m.layout, attempt->layout);
+  }
   for (const auto& [name, other] : members) {  // any process that was taken speaks for the tier
     if (other.told.name.empty() || name == m.name) continue;
-    if (!planned) {
+    if (!planned && !(attempt && attempt->decided)) {
       differs("checkpoint digest", hex(m.checkpoint_digest), hex(other.told.checkpoint_digest));
       differs("layout", m.layout, other.told.layout);
     }

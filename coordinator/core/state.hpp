@@ -1,7 +1,8 @@
 #pragma once
 // The coordinator core's state and its rules, grouped by noun, one source file each: the durable
-// record (durable.cpp), members (members.cpp), the plan and its two phases (plan.cpp), sessions
-// (sessions.cpp), snapshots (snapshots.cpp). Private to coordinator/core. An event changes the
+// record (durable.cpp), members (members.cpp), the first plan (first_plan.cpp), the two phases
+// (two_phases.cpp), sessions (sessions.cpp), attachments (attachments.cpp), snapshots
+// (snapshots.cpp). Private to coordinator/core. An event changes the
 // state by one of the on() functions; settle() then draws what follows from the state as a whole: a
 // plan to make, a decision to write, a snapshot to publish. Thread: owner.
 
@@ -80,7 +81,7 @@ struct core::state {
     if (to.link) emit(send_to_worker{*to.link, control::message(std::move(m))});
   }
 
-  // --- plan.cpp ---
+  // --- first_plan.cpp ---
   struct plan_attempt {    // the first plan, until its decision is durable
     epoch_number epoch;    // that PREPARE carries; 0 until it is being written
     bool asked = false;    // PREPARE is sent
@@ -88,6 +89,8 @@ struct core::state {
     plan_hash hash;
     eplb::placement placement;
     std::vector<std::uint8_t> bytes;
+    std::uint64_t checkpoint_digest = 0;
+    std::string layout;
     std::vector<std::uint64_t> checksums;  // by (layer index, dense position), once decided
   };
   std::optional<plan_attempt> attempt;
@@ -96,11 +99,13 @@ struct core::state {
   bool plan_failed = false;             // not tried again until the members change
   void consider_first_plan();
   void consider_decision();
-  void ask(member& m, time_ns now);
   void ask_all(time_ns now);
+  void drop_attempt();
+
+  // --- two_phases.cpp ---
+  void ask(member& m, time_ns now);
   void begin_commit(member& m, time_ns now);
   void try_serve(member& m, time_ns now);
-  void drop_attempt();
   void send_prepare(member& m);
   void send_commit(member& m);
   void resend(time_ns now);
@@ -121,27 +126,29 @@ struct core::state {
   };
   std::vector<parked_resume> parked_resumes;  // wait for the workers' states after a start
   void on(const open_session& e, time_ns now);
-  void on(const attach_session& e, time_ns now);
   void on(const resume_session& e, time_ns now);
   void on(const renew_session& e, time_ns now);
   void on(const close_session& e, time_ns now);
-  void hear(member& from, const control::source_attached& m, time_ns now);
   void open_parked(time_ns now);
   void answer_resumes(time_ns now);
-  void finish_attaches(time_ns now);
   void lapse_sessions(time_ns now);
   void end_session(session_id id, error why);
+  session_grant grant_of(const session& s) const;
+  session* find_session(session_id id, incarnation_id incarnation);
+  expected<session_request> check(session_request r) const;
+  void answer(request_token token, expected<session_grant> grant);
+  void answer_plain(request_token token, expected<void> result);
+  void answer_all(const error& why);
+
+  // --- attachments.cpp ---
+  void on(const attach_session& e, time_ns now);
+  void hear(member& from, const control::source_attached& m, time_ns now);
+  void finish_attaches();
   void withdraw_attachment(session& s);
   void fail_attach(session& s, error why);
   void learn_sources(member& from, time_ns now);
   void send_missing_sources(member& to);
-  session_grant grant_of(const session& s) const;
-  session* find_session(session_id id, incarnation_id incarnation);
-  expected<session_request> check(session_request r) const;
   expected<void> check(const session& s, const attach_session& e) const;
-  void answer(request_token token, expected<session_grant> grant);
-  void answer_plain(request_token token, expected<void> result);
-  void answer_all(const error& why);
 
   // --- snapshots.cpp ---
   transport::snapshot_ptr published;

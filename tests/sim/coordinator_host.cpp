@@ -153,6 +153,12 @@ void world::check_published(const transport::routing_snapshot& s) {
   check(!last_published_ || transport::is_newer(s, *last_published_),
         "published a snapshot that is not newer");
   const auto& spans = s.placement.spans();
+  for (std::size_t i = 0; last_published_ && i < spans.size(); ++i) {
+    const transport::snapshot_worker& before = last_published_->workers[i];
+    const bool same = s.workers[i].live && s.workers[i].incarnation == before.incarnation;
+    check(!before.live || same || s.epoch > last_published_->epoch,
+          "a worker is masked before the epoch without it is durable");
+  }
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const transport::snapshot_worker& shown = s.workers[i];
     if (shown.live) {

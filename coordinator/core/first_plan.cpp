@@ -1,5 +1,5 @@
-// The plan: the first placement and its two phases, and the same road for a process that comes back
-// to its place. Only what is durable is committed, and only what every byte was checked for.
+// The first plan: a placement over those who have joined, tried under an epoch of its own, decided
+// when every byte of it is checked.
 
 #include <algorithm>
 
@@ -13,8 +13,6 @@
 
 namespace moetier::coordinator {
 namespace {
-
-constexpr duration_ns k_resend_max = 10 * k_second;
 
 // The hash names placement and weights: what a generation is made of.
 plan_hash hash_of(std::span<const std::uint8_t> placement, std::uint64_t fingerprint,
@@ -101,8 +99,9 @@ void core::state::consider_first_plan() {
     if (a.bytes.size() + 4096 > control::k_message_bytes_max) {
       placed = fail(reason::placement_invalid, "it is too large for one message");
     } else {
-      a.hash = hash_of(a.bytes, options.model.fingerprint,
-                       members.begin()->second.told.checkpoint_digest);
+      a.checkpoint_digest = members.begin()->second.told.checkpoint_digest;  // all have the same
+      a.layout = members.begin()->second.told.layout;
+      a.hash = hash_of(a.bytes, options.model.fingerprint, a.checkpoint_digest);
       a.placement = std::move(*placed);
       attempt = std::move(a);
     }
@@ -176,158 +175,6 @@ void core::state::consider_decision() {
   }
   attempt->checksums = std::move(all);
   attempt->decided = true;
-}
-
-// --- one member's road: PREPARE, PREPARED, (epoch), COMMIT, COMMITTED ---
-
-void core::state::ask(member& m, time_ns now) {
-  m.at = member_stage::preparing;
-  m.asked = durable.epoch;
-  m.since = now;
-  m.resend_after = options.heartbeat_timeout;
-  m.resend_at = now + m.resend_after;
-  send_prepare(m);
-}
-
-void core::state::send_prepare(member& m) {
-  const bool first = !plan;
-  MOETIER_ASSERT(plan || attempt);
-  send(m, control::prepare{durable.epoch, first ? k_first_generation : durable.generation,
-                           first ? attempt->hash : durable.plan, m.told.incarnation,
-                           first ? attempt->bytes : durable.placement});
-}
-
-void core::state::hear(member& from, const control::prepared& m, time_ns now) {
-  const generation_number generation = plan ? durable.generation : k_first_generation;
-  const bool asked = plan || (attempt && attempt->asked);
-  if (from.at != member_stage::preparing || !asked || m.generation != generation ||
-      m.plan != (plan ? durable.plan : attempt->hash) || m.epoch < from.asked) {
-    ++stale_refused;
-    return;
-  }
-  const eplb::placement& p = plan ? *plan : attempt->placement;
-  const auto span = static_cast<std::size_t>(p.span_index(from.id));
-  if (m.checksums.size() != p.layers().size() * std::size_t{from.slots}) {
-    return quarantine(from, "its checksums are not one per slot");
-  }
-  for (std::size_t layer = 0; layer < p.layers().size(); ++layer) {
-    for (std::uint32_t local = 0; local < from.slots; ++local) {
-      const bool empty = p.layers()[layer].experts[p.first_dense(span) + local] < 0;
-      if (empty != (m.checksums[layer * from.slots + local] == 0)) {
-        return quarantine(from, "a slot is filled that the plan leaves empty, or the reverse");
-      }
-    }
-  }
-  from.checksums = m.checksums;
-  accept_verified(from, now);
-}
-
-void core::state::accept_verified(member& m, time_ns now) {
-  m.since = now;
-  if (!plan) {
-    m.at = member_stage::verified;
-    return;
-  }
-  if (m.checksums != reference_of(m)) {
-    return quarantine(m, "its checksums differ from the committed plan's");
-  }
-  if (collecting) return begin_commit(m, now);  // the start's own epoch takes it in
-  m.at = member_stage::admitting;
-  m.admission = {};
-  epoch_wanted = true;
-}
-
-// R4: the decision is durable. Sources are attached before anybody routes here.
-void core::state::begin_commit(member& m, time_ns now) {
-  MOETIER_ASSERT(plan && durable.generation.value != 0 && !starting);
-  m.at = member_stage::committing;
-  m.since = now;
-  m.resend_after = options.heartbeat_timeout;
-  m.resend_at = now + m.resend_after;
-  send_missing_sources(m);
-  send_commit(m);
-}
-
-void core::state::send_commit(member& m) {
-  send(m, control::commit{durable.epoch, durable.generation, durable.plan, m.told.incarnation});
-}
-
-void core::state::hear(member& from, const control::committed& m, time_ns now) {
-  if (from.at != member_stage::committing || m.generation != durable.generation ||
-      m.plan != durable.plan) {
-    ++stale_refused;
-    return;
-  }
-  from.committed = true;
-  try_serve(from, now);
-}
-
-void core::state::try_serve(member& m, time_ns now) {
-  if (m.at != member_stage::committing || !m.committed) return;
-  const bool attached = std::all_of(sessions.begin(), sessions.end(), [&](const auto& s) {
-    return !s.second.attachment ||
-           m.has_attached(s.second.source, s.second.attachment->incarnation);
-  });
-  if (!attached && now - m.since < options.attach_limit) return;
-  m.at = member_stage::serving;
-  m.since = now;
-}
-
-void core::state::hear(member& from, const control::refused& m, time_ns now) {
-  using why = control::refused::why;
-  if (m.epoch > durable.epoch) return meet_epoch(m.epoch);
-  if (m.cause == why::stale_epoch) return;  // an old command of ours arrived late
-  const bool on_its_way = from.at == member_stage::preparing || from.at == member_stage::committing;
-  const generation_number generation = plan ? durable.generation : k_first_generation;
-  if (!on_its_way || m.generation != generation) return;
-  switch (m.cause) {
-    case why::unknown_generation:  // it has lost what it had prepared
-      if (from.at == member_stage::committing) ask(from, now);
-      return;
-    case why::mismatch:
-    case why::load_failed: return quarantine(from, m.text);
-    case why::busy:
-    case why::stale_epoch:
-    case why::join: return;  // asked again in a while
-  }
-}
-
-// Links lose nothing, but a process may be replaced behind one; asking again changes nothing.
-void core::state::resend(time_ns now) {
-  std::vector<std::string> late;
-  for (auto& [name, m] : members) {
-    if (m.at != member_stage::preparing && m.at != member_stage::committing) continue;
-    if (m.at == member_stage::preparing && now - m.since > options.prepare_limit) {
-      late.push_back(name);
-      continue;
-    }
-    if (now < m.resend_at) continue;
-    m.resend_after = std::min(2 * m.resend_after, k_resend_max);
-    m.resend_at = now + m.resend_after;
-    if (m.at == member_stage::preparing) {
-      send_prepare(m);
-    } else {
-      send_missing_sources(m);
-      send_commit(m);
-    }
-  }
-  for (const std::string& name : late) {
-    if (members.contains(name)) quarantine(members.at(name), "it did not load the plan in time");
-  }
-}
-
-// The record's checksums of a member's slots, by (layer index, local slot).
-std::vector<std::uint64_t> core::state::reference_of(const member& m) const {
-  const auto span = static_cast<std::size_t>(plan->span_index(m.id));
-  std::vector<std::uint64_t> all;
-  all.reserve(plan->layers().size() * m.slots);
-  for (std::size_t layer = 0; layer < plan->layers().size(); ++layer) {
-    const auto first =
-        durable.checksums.begin() +
-        static_cast<std::ptrdiff_t>(layer * plan->dense_slots() + plan->first_dense(span));
-    all.insert(all.end(), first, first + m.slots);
-  }
-  return all;
 }
 
 }  // namespace moetier::coordinator

@@ -1,0 +1,181 @@
+// Attachments: a session's source and its place in every worker's attach table. A worker is routed
+// to only when it has every source, and a place is given on only when its detach is on every link.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "coordinator/core/state.hpp"
+#include "schemas/base/limits.hpp"
+
+namespace moetier::coordinator {
+
+expected<void> core::state::check(const session& s, const attach_session& e) const {
+  const transport::source_shape& shape = e.shape;
+  const auto within = [](const char* name, std::uint64_t given,
+                         std::uint64_t most) -> expected<void> {
+    if (given == 0)
+      return fail(reason::invalid_argument, name, given, fmt::format("1 to {}", most));
+    if (given > most) return fail(reason::limit_exceeded, name, given, most);
+    return {};
+  };
+  const std::uint64_t stride_max =
+      transport::padded_stride(std::size_t{options.model.hidden_size} * sizeof(float));
+  for (const auto& checked : {within("rows_max", shape.rows_max, s.request.tokens_max),
+                              within("hidden_stride", shape.hidden_stride, stride_max),
+                              within("top_k", shape.top_k, s.request.top_k),
+                              within("return_stride", shape.return_stride, stride_max),
+                              within("return_rows_max", shape.return_rows_max,
+                                     std::uint64_t{shape.rows_max} * shape.top_k),
+                              within("banks", shape.banks, 4),
+                              within("address bytes", e.address.size(), k_address_bytes_max)}) {
+    if (!checked) return checked;
+  }
+  return {};
+}
+
+void core::state::on(const attach_session& e, time_ns now) {
+  session* s = find_session(e.session, e.incarnation);
+  if (s == nullptr) return answer_plain(e.token, fail(reason::session_unknown, e.session.value));
+  if (auto ok = check(*s, e); !ok) return answer_plain(e.token, std::move(ok));
+  if (!published) {
+    return answer_plain(e.token, fail(reason::not_ready, "no plan is in service"));
+  }
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(e.address.data());
+  control::source_attachment wanted{.source = s->source,
+                                    .session = s->id,
+                                    .incarnation = e.incarnation,
+                                    .rows_max = e.shape.rows_max,
+                                    .hidden_stride = e.shape.hidden_stride,
+                                    .top_k = e.shape.top_k,
+                                    .return_stride = e.shape.return_stride,
+                                    .return_rows_max = e.shape.return_rows_max,
+                                    .banks = e.shape.banks,
+                                    .tenant = s->request.tenant,
+                                    .address = {bytes, bytes + e.address.size()}};
+  if (s->attach_token || (s->attachment && *s->attachment != wanted)) {
+    return answer_plain(e.token,
+                        fail(reason::sequence, "attach", "the session is attached already"));
+  }
+  s->lease_until = std::max(s->lease_until, now + options.lease);
+  s->attach_token = e.token;
+  s->attach_until = now + options.attach_limit;
+  s->resend_at = now + options.heartbeat_timeout;
+  if (!s->attachment) {
+    s->attachment = std::move(wanted);
+    for (const auto& [name, m] : members) {
+      if (m.takes_sources()) send(m, control::attach_source{durable.epoch, *s->attachment});
+    }
+  }
+}
+
+void core::state::hear(member& from, const control::source_attached& m, time_ns now) {
+  const auto found = std::find_if(sessions.begin(), sessions.end(), [&](const auto& s) {
+    return s.second.attachment && s.second.source == m.source &&
+           s.second.attachment->incarnation == m.incarnation;
+  });
+  if (found == sessions.end()) {  // it ended meanwhile
+    ++stale_refused;
+    if (m.accepted) send(from, control::detach_source{durable.epoch, m.source, m.incarnation});
+    return;
+  }
+  if (!m.accepted) {
+    log(log_event::level::error, "attach_refused",
+        fmt::format("worker {} source {}: {}", from.name, m.source.value, m.text));
+    if (found->second.attach_token) {
+      fail_attach(found->second, make_error(reason::attach_refused, from.id.value));
+    } else {
+      from.attached[m.source] = m.incarnation;  // routed to all the same: its rows will say so
+    }
+    return;
+  }
+#if defined(MOETIER_MUTANT) && MOETIER_MUTANT == 2
+  if (from.has_attached(m.source, m.incarnation)) {  // a repeat counts as another worker's answer
+    for (auto& [name, other] : members) other.attached.emplace(m.source, m.incarnation);
+  }
+#endif
+  from.attached[m.source] = m.incarnation;
+  try_serve(from, now);
+}
+
+// An attach is done when every worker that is routed to has confirmed it; one lost meanwhile does
+// not count.
+void core::state::finish_attaches() {
+  for (auto& [id, s] : sessions) {
+    if (!s.attach_token) continue;
+    const bool done = std::all_of(members.begin(), members.end(), [&](const auto& m) {
+      return !m.second.live() || m.second.has_attached(s.source, s.attachment->incarnation);
+    });
+    if (done) answer_plain(*std::exchange(s.attach_token, std::nullopt), {});
+  }
+}
+
+void core::state::fail_attach(session& s, error why) {
+  answer_plain(*std::exchange(s.attach_token, std::nullopt), unexpected_error(std::move(why)));
+  withdraw_attachment(s);
+}
+
+// Tells every worker that may have it: links are ordered, so the place is free for another.
+void core::state::withdraw_attachment(session& s) {
+  if (!s.attachment) return;
+  for (auto& [name, m] : members) {
+    send(m, control::detach_source{durable.epoch, s.source, s.attachment->incarnation});
+    m.attached.erase(s.source);
+  }
+  s.attachment.reset();
+}
+
+void core::state::send_missing_sources(member& to) {
+  for (const auto& [id, s] : sessions) {
+    if (s.attachment && !to.has_attached(s.source, s.attachment->incarnation)) {
+      send(to, control::attach_source{durable.epoch, *s.attachment});
+    }
+  }
+}
+
+// What a worker has attached, against what there should be. After a start this is where sessions
+// come from; ids are never reused, so of two at one place the larger is the newer.
+void core::state::learn_sources(member& from, time_ns now) {
+  for (const control::source_attachment& told : from.told.sources) {
+    const auto known = sessions.find(told.session);
+    bool current = known != sessions.end() && known->second.attachment == told;
+    if (!current && collecting && known == sessions.end() && told.session.value < next_session &&
+        told.source.value < options.sources_max) {
+      const auto holder = std::find_if(sessions.begin(), sessions.end(), [&](const auto& s) {
+        return s.second.source == told.source;
+      });
+      if (holder != sessions.end() && holder->first < told.session) {
+        const session_id older = holder->first;
+        end_session(older, make_error(reason::session_closed, older.value));
+      }
+      const auto place = std::find(free_sources.begin(), free_sources.end(), told.source);
+      if (place != free_sources.end()) {
+        free_sources.erase(place);
+        session s;
+        s.id = told.session;
+        s.source = told.source;
+        s.request.tenant = told.tenant;
+        s.request.incarnation = told.incarnation;
+        s.request.tokens_max = told.rows_max;
+        s.request.top_k = told.top_k;
+        s.opened_at = now;
+        s.lease_until = now + options.lease;
+        s.attachment = told;
+        sessions.emplace(s.id, std::move(s));
+        current = true;
+        for (auto& [name, m] : members) {
+          if (&m != &from && m.takes_sources()) {
+            send(m, control::attach_source{durable.epoch, told});
+          }
+        }
+      }
+    }
+    if (current) {
+      from.attached[told.source] = told.incarnation;
+    } else {
+      send(from, control::detach_source{durable.epoch, told.source, told.incarnation});
+    }
+  }
+}
+
+}  // namespace moetier::coordinator

@@ -64,7 +64,7 @@ expected<tier_times> call_often(client::source_session& source, layer_id layer,
 }
 
 ordered_json json_of(const latency_figures& f) {
-  return {{"min", f.min}, {"mean", f.mean}, {"p50", f.p50},  {"p90", f.p90},
+  return {{"min", f.min}, {"mean", f.mean}, {"p50", f.p50}, {"p90", f.p90},
           {"p99", f.p99}, {"p999", f.p999}, {"max", f.max}};
 }
 
@@ -77,10 +77,8 @@ std::string host_name() {
 
 expected<exit_code> run_bench_tier(const command_line& line, const config::settings& settings) {
   const bench_shape shape{line.bench.tokens, line.bench.warmup, line.bench.calls};
-  auto session = direct_session::open({.address = line.address,
-                                       .tokens_max = shape.tokens,
-                                       .limit = line.timeout},
-                                      settings);
+  auto session = direct_session::open(
+      {.address = line.address, .tokens_max = shape.tokens, .limit = line.timeout}, settings);
   if (!session) return tl::unexpected(session.error());
   client::source_session& source = (*session)->source();
   const transport::routing_snapshot& snapshot = source.snapshot();

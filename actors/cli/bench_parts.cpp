@@ -39,7 +39,8 @@ std::vector<std::byte> random_tensor(std::size_t elements, dtype type, std::mt19
   for (std::size_t i = 0; i < elements; ++i) {
     const float v = values(random);
     if (type == dtype::f32) {
-      std::copy_n(reinterpret_cast<const std::byte*>(&v), 4, bytes.begin() + static_cast<std::ptrdiff_t>(4 * i));
+      std::copy_n(reinterpret_cast<const std::byte*>(&v), 4,
+                  bytes.begin() + static_cast<std::ptrdiff_t>(4 * i));
       continue;
     }
     const std::uint16_t bits = type == dtype::f16 ? f16_from_f32(v) : bf16_from_f32(v);

@@ -65,9 +65,10 @@ class builder final {
             [this](const std::vector<std::string>& pairs) {
               for (const std::string& pair : pairs) set_pair(pair);
             },
-           "KEY=VALUE of any setting; may be repeated")
+            "KEY=VALUE of any setting; may be repeated")
         ->allow_extra_args(false);
-    app_.add_flag("--print-config", into_.print_config, "show all settings and where they come from");
+    app_.add_flag("--print-config", into_.print_config,
+                  "show all settings and where they come from");
     app_.add_flag("--quiet", into_.quiet, "no logs below errors");
   }
 
@@ -108,13 +109,12 @@ class builder final {
     up->add_option_function<std::string>(
         "--rpc-port",
         [this](const std::string& port) {
-          into_.flags.push_back(
-              {"coordinator.rpc_listen", "127.0.0.1:" + port, "flag --rpc-port"});
+          into_.flags.push_back({"coordinator.rpc_listen", "127.0.0.1:" + port, "flag --rpc-port"});
         },
         "port for clients, 0 = a free one (7400)");
-    add_keys(*add(app_, "coordinator", "serve as coordinator, until a signal",
-                  command::coordinator),
-             k_coordinator);
+    add_keys(
+        *add(app_, "coordinator", "serve as coordinator, until a signal", command::coordinator),
+        k_coordinator);
     add_keys(*add(app_, "worker", "serve as expert worker, until a signal", command::worker),
              k_worker);
   }
@@ -132,8 +132,8 @@ class builder final {
 
   void add_forward() {
     forward_options& o = into_.forward;
-    CLI::App* f = add(app_, "forward", "one MoE layer over rows of a safetensors file",
-                      command::forward);
+    CLI::App* f =
+        add(app_, "forward", "one MoE layer over rows of a safetensors file", command::forward);
     f->add_option("--layer", o.layer, "model layer, dense layers counted")->required();
     f->add_option("--in", o.in, "hidden and logits, or ids and weights")->required();
     f->add_option("--out", o.out, "where output goes");

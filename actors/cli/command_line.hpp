@@ -27,7 +27,7 @@ struct forward_options {
   std::string in;
   std::string out;  // empty = nothing is written (with --check)
   std::string prefix;
-  std::string use;  // "logits", "ids"; empty = whichever is there
+  std::string use;          // "logits", "ids"; empty = whichever is there
   std::string return_mode;  // empty = the configuration's
   bool direct = false;
   bool with_routing = false;

@@ -7,14 +7,14 @@ namespace moetier::cli {
 
 enum class exit_code : int {
   done = 0,
-  failed = 1,           // ran, ended in a typed error
-  usage = 2,            // usage or configuration
-  unreached = 3,        // the coordinator
-  refused = 4,          // refused or infeasible
+  failed = 1,     // ran, ended in a typed error
+  usage = 2,      // usage or configuration
+  unreached = 3,  // the coordinator
+  refused = 4,    // refused or infeasible
   deadline = 5,
-  degraded = 6,         // rows usable, some left out
-  bad_input = 7,        // input file or model
-  check_failed = 8,     // or not ready
+  degraded = 6,      // rows usable, some left out
+  bad_input = 7,     // input file or model
+  check_failed = 8,  // or not ready
   address_in_use = 9,
   internal = 70,
 };

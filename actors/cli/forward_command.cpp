@@ -48,8 +48,8 @@ class forward_run final {
       : line_(line), settings_(settings), in_(in), end_(monotonic_now() + line.timeout) {
     out_.return_mode =
         line.forward.return_mode.empty() ? settings.moe.return_mode : line.forward.return_mode;
-    mode_ = out_.return_mode == "exact" ? kernels::return_mode::exact
-                                        : kernels::return_mode::partial;
+    mode_ =
+        out_.return_mode == "exact" ? kernels::return_mode::exact : kernels::return_mode::partial;
   }
 
   expected<forward_output> run() {
@@ -82,16 +82,15 @@ class forward_run final {
   expected<void> gateway() {
     auto link = client::connect(line_.address, left());
     if (!link) return tl::unexpected(link.error());
-    const auto granted =
-        (*link)->open_session({.incarnation = incarnation_id(random_bits()),
-                               .return_mode = static_cast<std::uint8_t>(mode_),
-                               .thin = true},
-                              left());
+    const auto granted = (*link)->open_session({.incarnation = incarnation_id(random_bits()),
+                                                .return_mode = static_cast<std::uint8_t>(mode_),
+                                                .thin = true},
+                                               left());
     if (!granted) return tl::unexpected(granted.error());
     if (auto fits = adopt(*granted->snapshot); !fits) return fits;
-    const std::size_t row_bytes = std::max(
-        hidden_bytes() + logits_bytes() + 8 * std::size_t{in_.top_k},
-        4 * std::size_t{in_.hidden_size} + 8 * std::size_t{out_.top_k});
+    const std::size_t row_bytes =
+        std::max(hidden_bytes() + logits_bytes() + 8 * std::size_t{in_.top_k},
+                 4 * std::size_t{in_.hidden_size} + 8 * std::size_t{out_.top_k});
     const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(
         granted->tokens_max, (k_rpc_message_bytes_max - k_rpc_margin_bytes) / row_bytes));
     for (const part& p : parts_of(in_.tokens, most, line_.forward.micro_batches)) {
@@ -101,16 +100,16 @@ class forward_run final {
   }
 
   expected<void> call_gateway(client::tier_link& link, session_id session, const part& p) {
-    auto result = link.forward(
-        session, {.layer = layer_id(static_cast<std::uint16_t>(line_.forward.layer)),
-                  .tokens = p.tokens,
-                  .hidden_type = in_.hidden_type,
-                  .hidden = rows(in_.hidden, p, hidden_bytes()),
-                  .logits_type = in_.logits_type,
-                  .logits = rows(in_.logits, p, logits_bytes()),
-                  .ids = rows(in_.ids, p, in_.top_k),
-                  .weights = rows(in_.weights, p, in_.top_k),
-                  .deadline = left()});
+    auto result =
+        link.forward(session, {.layer = layer_id(static_cast<std::uint16_t>(line_.forward.layer)),
+                               .tokens = p.tokens,
+                               .hidden_type = in_.hidden_type,
+                               .hidden = rows(in_.hidden, p, hidden_bytes()),
+                               .logits_type = in_.logits_type,
+                               .logits = rows(in_.logits, p, logits_bytes()),
+                               .ids = rows(in_.ids, p, in_.top_k),
+                               .weights = rows(in_.weights, p, in_.top_k),
+                               .deadline = left()});
     if (!result) return tl::unexpected(result.error());
     const auto place = rows(out_.rows, p, in_.hidden_size);
     if (result->output.size() != place.size()) {
@@ -147,7 +146,8 @@ class forward_run final {
     // Each m parts are one step; a step that failed in a way that a newer snapshot may mend is done
     // again as a whole.
     for (std::size_t first = 0; first < parts.size(); first += m) {
-      const auto now = std::span(parts).subspan(first, std::min<std::size_t>(m, parts.size() - first));
+      const auto now =
+          std::span(parts).subspan(first, std::min<std::size_t>(m, parts.size() - first));
       if (auto done = step(source, now); !done) return done;
     }
     out_.epoch = source.snapshot().epoch;
@@ -159,10 +159,10 @@ class forward_run final {
     expected<void> done;
     for (std::uint32_t attempt = 0; attempt <= settings_.replay.max; ++attempt) {
       done = attempt_step(source, parts, attempt > 0);
-      const bool again = !done && (done.error().code == status::timeout ||
-                                   done.error().code == status::stale_generation ||
-                                   done.error().code == status::corrupt ||
-                                   done.error().code == status::skipped);
+      const bool again =
+          !done &&
+          (done.error().code == status::timeout || done.error().code == status::stale_generation ||
+           done.error().code == status::corrupt || done.error().code == status::skipped);
       if (!again || monotonic_now() >= end_) break;
     }
     return done;
@@ -241,18 +241,18 @@ expected<exit_code> run_forward(const command_line& line, const config::settings
   const double worst = o.check ? largest_error(*input, *output) : 0.0;
   const bool ok = worst <= o.tolerance;
   if (line.json) {
-    std::fputs(fmt::format("{{\"schema\":\"moetier.forward.1\",\"status\":\"OK\",\"layer\":{},"
-                           "\"tokens\":{},\"epoch\":{},\"generation\":{},\"return_mode\":\"{}\","
-                           "\"via\":\"{}\"{}}}\n",
-                           o.layer, input->tokens, output->epoch.value, output->generation.value,
-                           output->return_mode, o.direct ? "direct" : "gateway",
-                           o.check ? fmt::format(",\"largest_error\":{:.3e},\"check\":{}", worst, ok)
-                                   : "")
-                   .c_str(),
-               stdout);
+    std::fputs(
+        fmt::format("{{\"schema\":\"moetier.forward.1\",\"status\":\"OK\",\"layer\":{},"
+                    "\"tokens\":{},\"epoch\":{},\"generation\":{},\"return_mode\":\"{}\","
+                    "\"via\":\"{}\"{}}}\n",
+                    o.layer, input->tokens, output->epoch.value, output->generation.value,
+                    output->return_mode, o.direct ? "direct" : "gateway",
+                    o.check ? fmt::format(",\"largest_error\":{:.3e},\"check\":{}", worst, ok) : "")
+            .c_str(),
+        stdout);
   } else if (o.check) {
-    std::fputs(fmt::format("largest error {:.3e} ({} {:.3e})\n", worst,
-                           ok ? "within" : "above", o.tolerance)
+    std::fputs(fmt::format("largest error {:.3e} ({} {:.3e})\n", worst, ok ? "within" : "above",
+                           o.tolerance)
                    .c_str(),
                stdout);
   }

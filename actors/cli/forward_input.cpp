@@ -28,7 +28,8 @@ bool is_floating(dtype t) noexcept {
 
 class reader final {
  public:
-  reader(const tensor_file& file, const forward_options& options) : file_(file), options_(options) {}
+  reader(const tensor_file& file, const forward_options& options)
+      : file_(file), options_(options) {}
 
   expected<forward_input> read() {
     if (auto done = read_hidden(); !done) return tl::unexpected(done.error());

@@ -94,8 +94,7 @@ int run_tier(const command_line& line, const config::loaded& loaded, event_log& 
                  {.config_file = line.config_file,
                   .own_state = origin_of(loaded, "coordinator.state_dir") == "default",
                   .shared_arguments = shared_arguments(line.flags)},
-                 log, stop,
-                 [&](const up::up_state& state) { put(ready_text(state, line.json)); });
+                 log, stop, [&](const up::up_state& state) { put(ready_text(state, line.json)); });
   if (!ended) return complain(ended.error(), exit_code_of(ended.error()));
   return *ended;
 }
@@ -153,8 +152,8 @@ int run(int argc, const char* const* argv) {
     put(line.json ? print_json(*loaded) : print_yaml(*loaded));
     return code(exit_code::done);
   }
-  const bool serves = line.what == command::up || line.what == command::coordinator ||
-                      line.what == command::worker;
+  const bool serves =
+      line.what == command::up || line.what == command::coordinator || line.what == command::worker;
   return serves ? serve(line, *loaded) : ask(line, loaded->values);
 }
 

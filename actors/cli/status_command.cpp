@@ -55,8 +55,7 @@ std::string load_text(const json& placement) {
   table t(std::move(heads));
   for (std::size_t l = 0; l < layers.size(); ++l) {
     std::vector<std::string> cells{std::to_string(layers[l].value("layer", 0))};
-    std::vector<std::uint64_t> by_expert(
-        placement["plan"].value("experts", std::size_t{0}), 0);
+    std::vector<std::uint64_t> by_expert(placement["plan"].value("experts", std::size_t{0}), 0);
     std::uint64_t total = 0;
     std::uint64_t most = 0;
     std::size_t dense = 0;
@@ -111,12 +110,12 @@ expected<exit_code> run_status(const command_line& line) {
   for (const json& why : status->value("not_ready_reasons", json::array())) {
     print(fmt::format("  {}\n", why.is_string() ? why.get<std::string>() : ""));
   }
-  print("\n" + workers_text(*status) + "\n" + sessions_text(*status));
+  print(fmt::format("\n{}\n{}", workers_text(*status), sessions_text(*status)));
   const auto placement_text = (*link)->placement_json(line.timeout);
   if (placement_text) {
     const auto placement = parsed(*placement_text);
     if (!placement) return tl::unexpected(placement.error());
-    print("\nrows in this generation\n" + load_text(*placement));
+    print(fmt::format("\nrows in this generation\n{}", load_text(*placement)));
   }
   return code;
 }
@@ -134,8 +133,7 @@ expected<exit_code> run_placement_show(const command_line& line) {
     print(plan.dump(1) + "\n");
     return exit_code::done;
   }
-  print(fmt::format("generation {}  plan {}\n\n",
-                    placement->value("generation", std::uint64_t{0}),
+  print(fmt::format("generation {}  plan {}\n\n", placement->value("generation", std::uint64_t{0}),
                     placement->value("plan_hash", "")));
   const json workers = placement->value("workers", json::array());
   table t({"layer", "worker", "experts by slot"});

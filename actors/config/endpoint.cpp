@@ -27,7 +27,8 @@ std::string endpoint_text(const endpoint& e) {
 bool is_loopback(std::string_view host) noexcept {
   if (host == "localhost" || host == "::1") return true;
   // Digits and dots only: "127.evil.example" is a name, not an address.
-  return host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return host.starts_with("127.") &&
+         host.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
 endpoint numbered(const endpoint& shared, std::string_view worker_name) {

@@ -52,8 +52,8 @@ expected<layer> read_environment(std::span<const std::string> variables) {
       entries.push_back(
           {std::string(row->key), variable.substr(equals + 1), "environment " + name});
     } else if (begins_like_a_section(name) && !is_service_link(name)) {
-      auto unknown = make_error(reason::config_unknown_key, name,
-                                variable_of(nearest_variable_key(name)));
+      auto unknown =
+          make_error(reason::config_unknown_key, name, variable_of(nearest_variable_key(name)));
       unknown.text = "environment: " + unknown.text;
       return tl::unexpected(std::move(unknown));
     }

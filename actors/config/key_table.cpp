@@ -69,8 +69,8 @@ constexpr duration_ns k_hour = 3600 * k_second;
 constexpr key_row k_rows[] = {
     {"model.path", "--model", k_up | k_coordinator | k_worker, "a directory",
      "Hugging Face model directory; only expert tensors are read", MOETIER_TEXT(model.path)},
-    {"coordinator.rpc_listen", "--rpc-listen", k_coordinator, "host:port",
-     "where clients connect", MOETIER_ENDPOINT(coordinator.rpc_listen)},
+    {"coordinator.rpc_listen", "--rpc-listen", k_coordinator, "host:port", "where clients connect",
+     MOETIER_ENDPOINT(coordinator.rpc_listen)},
     {"coordinator.control_listen", "--control-listen", k_coordinator, "host:port on loopback",
      "where workers connect", MOETIER_ENDPOINT(coordinator.control_listen)},
     {"coordinator.state_dir", "--state-dir", k_up | k_coordinator, "a directory",
@@ -150,8 +150,7 @@ constexpr key_row k_rows[] = {
      MOETIER_SHOW(budget_text(s.restart.budget))},
     {"security.cert", "", 0, "a file", "own certificate", MOETIER_TEXT(security.cert)},
     {"security.key", "", 0, "a file", "its key, mode 0600", MOETIER_TEXT(security.key)},
-    {"security.ca", "", 0, "a file", "the zone's certificate authority",
-     MOETIER_TEXT(security.ca)},
+    {"security.ca", "", 0, "a file", "the zone's certificate authority", MOETIER_TEXT(security.ca)},
     {"log.level", "--log-level", k_up | k_coordinator | k_worker, "debug, info, warn, error or off",
      "least severe line that is written", MOETIER_CHOICE(log.level, k_levels)},
 };

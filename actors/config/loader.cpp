@@ -23,8 +23,8 @@ expected<void> apply(const entry& e, loaded& into) {
     return refuse_at(e.place, reason::config_unknown_key, e.key, nearest_key(e.key));
   }
   if (!row->put(into.values, e.value)) {
-    return refuse_at(e.place, reason::config_invalid, e.key, fmt::format("'{}'", e.value.substr(0, 64)),
-                     row->allowed);
+    return refuse_at(e.place, reason::config_invalid, e.key,
+                     fmt::format("'{}'", e.value.substr(0, 64)), row->allowed);
   }
   into.origins[static_cast<std::size_t>(row - key_table().data())] = e.place;
   return {};
@@ -60,8 +60,8 @@ class joint_rules final {
     return loaded_.origins[static_cast<std::size_t>(find_key(key) - key_table().data())];
   }
   unexpected_error refuse(std::string_view key, std::string_view allowed) const {
-    return refuse_at(origin_of(key), reason::config_invalid, key, fmt::format("'{}'", value_of(key)),
-                     allowed);
+    return refuse_at(origin_of(key), reason::config_invalid, key,
+                     fmt::format("'{}'", value_of(key)), allowed);
   }
 
   const loaded& loaded_;

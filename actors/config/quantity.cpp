@@ -14,12 +14,8 @@ struct unit {
   std::uint64_t factor;
 };
 
-constexpr unit k_durations[] = {{"ns", 1},
-                                {"us", k_microsecond},
-                                {"ms", k_millisecond},
-                                {"s", k_second},
-                                {"m", 60 * k_second},
-                                {"h", 3600 * k_second}};
+constexpr unit k_durations[] = {{"ns", 1},       {"us", k_microsecond}, {"ms", k_millisecond},
+                                {"s", k_second}, {"m", 60 * k_second},  {"h", 3600 * k_second}};
 constexpr unit k_sizes[] = {
     {"B", 1}, {"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30}, {"TiB", 1ULL << 40}};
 

@@ -30,7 +30,7 @@ struct settings {
     std::string name = "worker@1";  // how a restarted worker finds its place again; @N adds N to
                                     // http.listen's port
     std::string device = "auto";
-    std::uint32_t slots = 0;  // per layer; 0 = as the partition gives
+    std::uint32_t slots = 0;   // per layer; 0 = as the partition gives
     std::uint64_t memory = 0;  // bytes for weights; 0 = what the machine has
     std::uint32_t spare_pages = 8;
     std::uint32_t threads = 1;  // of the compute pool

@@ -61,8 +61,6 @@ actor_world::~actor_world() {
 
 caf::actor_system& actor_world::system() noexcept { return state_->system; }
 
-std::uint64_t actor_world::node() const noexcept {
-  return fnv1a(to_string(state_->system.node()));
-}
+std::uint64_t actor_world::node() const noexcept { return fnv1a(to_string(state_->system.node())); }
 
 }  // namespace moetier::actors

@@ -50,9 +50,7 @@ class coordinator_actor final : public caf::event_based_actor, public worker_lin
   coordinator_actor(caf::actor_config& cfg, std::shared_ptr<shared_part> shared,
                     std::chrono::nanoseconds tick, event_log* log)
       : caf::event_based_actor(cfg), shared_(std::move(shared)), tick_(tick), log_(*log) {
-    set_down_handler([this](const caf::down_msg& m) {
-      guarded([&] { lose(m.source); });
-    });
+    set_down_handler([this](const caf::down_msg& m) { guarded([&] { lose(m.source); }); });
     // Nothing is published before begin, and nobody posts: what comes early is nobody's.
     set_default_handler(caf::drop);
     set_exception_handler([this](std::exception_ptr&) -> caf::error {
@@ -206,8 +204,8 @@ coordinator_host::coordinator_host(actor_world& world, coordinator::core_options
       coordinator_shell(std::move(options), std::move(stored), seed, std::move(shell_world), log),
       {}});
   caf::actor actor = world.system().spawn<coordinator_actor>(shared, tick, &log);
-  state_ = std::unique_ptr<state>(
-      new state{world.system(), std::move(shared), std::move(actor), 0});
+  state_ =
+      std::unique_ptr<state>(new state{world.system(), std::move(shared), std::move(actor), 0});
 }
 
 coordinator_host::~coordinator_host() {
@@ -228,7 +226,8 @@ void coordinator_host::start(coordinator::control_sink& sink) {
 expected<config::endpoint> coordinator_host::publish(const config::endpoint& listen) {
   const std::string host = listen.host == "localhost" ? "127.0.0.1" : listen.host;
   // Reuse: a restarted coordinator takes its port back while old connections linger.
-  const auto port = state_->system.middleman().publish(state_->actor, listen.port, host.c_str(), true);
+  const auto port =
+      state_->system.middleman().publish(state_->actor, listen.port, host.c_str(), true);
   if (!port) return fail(reason::address_in_use, "coordinator.control_listen");
   state_->published = *port;
   return config::endpoint{host, *port};

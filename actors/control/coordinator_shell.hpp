@@ -52,7 +52,7 @@ class coordinator_shell final {
   coordinator::core core_;
   coordinator_world world_;
   event_log& log_;
-  coordinator::control_sink* sink_ = nullptr;  // null until start()
+  coordinator::control_sink* sink_ = nullptr;        // null until start()
   std::deque<coordinator::record_written> written_;  // answers of the disk, not yet told
 
   mutable std::mutex view_mutex_;

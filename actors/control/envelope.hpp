@@ -1,9 +1,9 @@
 #pragma once
 // The one message type that travels between actors of different processes: a kind and raw bytes.
-// The bytes of a frame are a control message's envelope (schemas/control/codec.hpp), at most 64 KiB;
-// the other kinds open and close a link and carry none. No other type is registered, so no peer can
-// name one; there is no float and no std::byte here, because the packaged CAF spins on an infinite
-// float and codes std::byte element by element. Thread: any (a value).
+// The bytes of a frame are a control message's envelope (schemas/control/codec.hpp), at most 64
+// KiB; the other kinds open and close a link and carry none. No other type is registered, so no
+// peer can name one; there is no float and no std::byte here, because the packaged CAF spins on an
+// infinite float and codes std::byte element by element. Thread: any (a value).
 
 #include <cstdint>
 #include <vector>

@@ -27,7 +27,8 @@ void add_members(metric_text& m, const coordinator::tier_view& view) {
   if (view.snapshot) {
     for (const auto& w : view.snapshot->workers) agreed += w.live ? 1 : 0;
   }
-  m.gauge("coordinator_members", "Workers that answer (observed) and workers of the epoch (agreed).");
+  m.gauge("coordinator_members",
+          "Workers that answer (observed) and workers of the epoch (agreed).");
   m.sample(observed, {{"view", "observed"}});
   m.sample(agreed, {{"view", "agreed"}});
   m.gauge("coordinator_sessions", "Open sessions.");

@@ -139,11 +139,9 @@ expected<std::unique_ptr<http_server>> http_server::start(const config::endpoint
   // civetweb binds numbers only.
   if (s->address.host == "localhost") s->address.host = "127.0.0.1";
   const std::string port = config::endpoint_text(s->address);
-  const char* options[] = {"listening_ports",    port.c_str(),
-                           "num_threads",        k_threads,
-                           "request_timeout_ms", k_request_timeout_ms,
-                           "enable_keep_alive",  "no",
-                           nullptr};
+  const char* options[] = {
+      "listening_ports",    port.c_str(),        "num_threads", k_threads, "request_timeout_ms",
+      k_request_timeout_ms, "enable_keep_alive", "no",          nullptr};
   mg_callbacks callbacks{};
   callbacks.begin_request = &state::on_request;
   callbacks.log_message = &state::on_message;

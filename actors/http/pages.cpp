@@ -94,9 +94,9 @@ response metrics_page(std::string text) {
 }
 
 response coordinator_status_page(const coordinator::tier_view& view) {
-  std::string body = fmt::format("<p>epoch {} &middot; generation {} &middot; {}</p>",
-                                 view.epoch.value, view.generation.value,
-                                 view.ready ? "ready" : "<b class=\"no\">not ready</b>");
+  std::string body =
+      fmt::format("<p>epoch {} &middot; generation {} &middot; {}</p>", view.epoch.value,
+                  view.generation.value, view.ready ? "ready" : "<b class=\"no\">not ready</b>");
   for (const std::string& why : view.not_ready_reasons) {
     body += fmt::format("<p class=\"no\">{}</p>", escaped(why));
   }
@@ -113,9 +113,9 @@ std::vector<std::string> not_ready_reasons(const workers::worker_summary& s) {
 }
 
 response worker_status_page(std::string_view name, const workers::worker_summary& s) {
-  std::string body = fmt::format(
-      "<p>worker {} &middot; epoch {} &middot; generation {} &middot; {} sources</p>",
-      s.worker.value, s.epoch.value, s.generation.value, s.sources);
+  std::string body =
+      fmt::format("<p>worker {} &middot; epoch {} &middot; generation {} &middot; {} sources</p>",
+                  s.worker.value, s.epoch.value, s.generation.value, s.sources);
   for (const std::string& why : not_ready_reasons(s)) {
     body += fmt::format("<p class=\"no\">{}</p>", escaped(why));
   }

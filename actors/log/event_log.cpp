@@ -156,8 +156,8 @@ std::uint64_t event_log::dropped() const noexcept {
 }
 
 log_level log_level_from(std::string_view name) noexcept {
-  for (const log_level level : {log_level::debug, log_level::info, log_level::warn,
-                                log_level::error, log_level::off}) {
+  for (const log_level level :
+       {log_level::debug, log_level::info, log_level::warn, log_level::error, log_level::off}) {
     if (level_name(level) == name) return level;
   }
   return log_level::info;

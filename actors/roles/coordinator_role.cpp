@@ -108,8 +108,7 @@ class coordinator_process final {
             [this](bool failed, const std::string& why) { ending_.core_stopped(failed, why); }},
         log_);
     rpc_ = std::make_unique<coordinator::rpc_server>(
-        *host_, gateway_.get(),
-        coordinator::tls_files{security.cert, security.key, security.ca});
+        *host_, gateway_.get(), coordinator::tls_files{security.cert, security.key, security.ca});
     host_->start(*rpc_);
     return listen();
   }
@@ -181,8 +180,8 @@ expected<void> run_coordinator(const config::settings& settings, event_log& log,
   coordinator_process process(settings, log, end);
   const auto started = process.start();
   if (!started) return tl::unexpected(started.error());
-  log.info("listening", {{"rpc", started->rpc}, {"control", started->control},
-                         {"http", started->http}});
+  log.info("listening",
+           {{"rpc", started->rpc}, {"control", started->control}, {"http", started->http}});
   on_listening(*started);
   stop.wait();
   const exit_watchdog watchdog(log, "coordinator", settings.drain.timeout + k_teardown_limit);

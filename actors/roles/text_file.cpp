@@ -14,7 +14,8 @@ expected<std::string> read_text(const std::string& path) {
   if (!file) return fail(reason::file_unreadable, path, "it cannot be opened");
   const std::streamoff size = file.tellg();
   if (size < 0) return fail(reason::file_unreadable, path, "it is no plain file");
-  if (size > k_text_bytes_max) return fail(reason::file_malformed, path, "it is larger than 64 MiB");
+  if (size > k_text_bytes_max)
+    return fail(reason::file_malformed, path, "it is larger than 64 MiB");
   std::string text(static_cast<std::size_t>(size), '\0');
   file.seekg(0);
   file.read(text.data(), size);

@@ -121,8 +121,8 @@ void weight_loader::do_load(const workers::load_plan& plan, const std::atomic<bo
   const time_ns began = monotonic_now();
   const auto table = prepare(plan, cancelled);
   if (!table) {
-    log_.error("plan_not_loaded", {{"generation", plan.generation.value},
-                                   {"why", table.error().text}});
+    log_.error("plan_not_loaded",
+               {{"generation", plan.generation.value}, {"why", table.error().text}});
     on_event_(workers::plan_load_failed{plan.generation, plan.plan, table.error()});
     return;
   }
@@ -130,8 +130,8 @@ void weight_loader::do_load(const workers::load_plan& plan, const std::atomic<bo
   log_.info("plan_loaded", {{"generation", plan.generation.value},
                             {"slots", checksums.size()},
                             {"ms", (monotonic_now() - began) / k_millisecond}});
-  on_event_(workers::plan_loaded{
-      plan.generation, plan.plan, std::vector(checksums.begin(), checksums.end())});
+  on_event_(workers::plan_loaded{plan.generation, plan.plan,
+                                 std::vector(checksums.begin(), checksums.end())});
 }
 
 expected<std::shared_ptr<const workers::generation_table>> weight_loader::prepare(

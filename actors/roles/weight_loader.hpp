@@ -40,8 +40,8 @@ class weight_loader final {
   void cancel(generation_number generation);
   // Waits for the loader's thread: the caller says COMMITTED next, and rows may come at once. The
   // prepared plan has been loaded, so nothing long stands before it.
-  expected<std::shared_ptr<const workers::generation_table>> activate(
-      generation_number generation, plan_hash plan);
+  expected<std::shared_ptr<const workers::generation_table>> activate(generation_number generation,
+                                                                      plan_hash plan);
   void release(generation_number oldest_kept);  // once the engine has let go
 
  private:

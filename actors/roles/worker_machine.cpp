@@ -40,27 +40,26 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
   m->checkpoint_ = std::move(*checkpoint);
   const model_description& model = m->checkpoint_->model();
 
-  auto backend = kernels::make_cpu_backend(s.backend.force,
-                                           {.hidden_size = model.hidden_size,
-                                            .intermediate_size = model.intermediate_size,
-                                            .stored = model.stored,
-                                            .activation = model.activation},
-                                           {.threads = s.worker.threads},
-                                           kernels::detect_cpu_features());
+  auto backend =
+      kernels::make_cpu_backend(s.backend.force,
+                                {.hidden_size = model.hidden_size,
+                                 .intermediate_size = model.intermediate_size,
+                                 .stored = model.stored,
+                                 .activation = model.activation},
+                                {.threads = s.worker.threads}, kernels::detect_cpu_features());
   if (!backend) return tl::unexpected(backend.error());
   m->backend_ = std::move(*backend);
 
-  auto carrier = transport::open_carrier(
-      s.transport.carrier == "auto" ? "ucx" : s.transport.carrier,
-      {.listen = s.transport.listen,
-       .checksum_payload = s.transport.checksum == "on",
-       .allow_tcp = s.transport.allow_tcp != "off"});
+  auto carrier =
+      transport::open_carrier(s.transport.carrier == "auto" ? "ucx" : s.transport.carrier,
+                              {.listen = s.transport.listen,
+                               .checksum_payload = s.transport.checksum == "on",
+                               .allow_tcp = s.transport.allow_tcp != "off"});
   if (!carrier) return tl::unexpected(carrier.error());
   m->carrier_ = std::move(*carrier);
   // The coordinator numbers this worker later, when it has told its address.
-  auto half = m->carrier_->make_worker(
-      {.identity = {transport::k_worker_unnumbered, incarnation},
-       .sources_max = s.transport.max_sources});
+  auto half = m->carrier_->make_worker({.identity = {transport::k_worker_unnumbered, incarnation},
+                                        .sources_max = s.transport.max_sources});
   if (!half) return tl::unexpected(half.error());
   m->half_ = std::move(*half);
   log.info("resolved", {{"backend", m->backend_->identity()},
@@ -95,10 +94,10 @@ void worker_machine::start(std::function<void(workers::event)> post) {
               [this](const workers::pages_released& e) { loader_->release(e.generation); },
           .on_drained = [post] { post(workers::engine_drained{}); }});
   loader_ = std::make_unique<weight_loader>(
-      weight_loader::options{
-          .spare_pages = settings_.worker.spare_pages,
-          .memory_max_bytes =
-              settings_.worker.memory != 0 ? settings_.worker.memory : memory_of_machine()},
+      weight_loader::options{.spare_pages = settings_.worker.spare_pages,
+                             .memory_max_bytes = settings_.worker.memory != 0
+                                                     ? settings_.worker.memory
+                                                     : memory_of_machine()},
       model, *backend_, *checkpoint_, post, log_);
   engine_->start();
 }

@@ -23,8 +23,8 @@ namespace moetier::roles {
 class worker_machine final : public actors::worker_machinery {
  public:
   static expected<std::unique_ptr<worker_machine>> make(const config::settings& settings,
-                                                        incarnation_id incarnation,
-                                                        event_log& log, ending& end);
+                                                        incarnation_id incarnation, event_log& log,
+                                                        ending& end);
   ~worker_machine() override;
 
   // What the core must know of these parts.

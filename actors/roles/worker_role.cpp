@@ -66,11 +66,12 @@ expected<void> run_worker(const config::settings& s, event_log& log, stop_signal
   workers::core_options options = core_options_from(s, incarnation);
   options.node = world->node();
   (*machine)->describe(options);
-  auto host = std::make_unique<actors::worker_host>(
-      *world, *config::parse_endpoint(s.worker.coordinator), std::move(options), random_bits(),
-      **machine, log);
+  auto host =
+      std::make_unique<actors::worker_host>(*world, *config::parse_endpoint(s.worker.coordinator),
+                                            std::move(options), random_bits(), **machine, log);
   (*machine)->start([&host](workers::event e) { host->post(std::move(e)); });
-  auto http = http::http_server::start(*config::parse_endpoint(s.http.listen), pages_of(s.worker.name, *host, **machine));
+  auto http = http::http_server::start(*config::parse_endpoint(s.http.listen),
+                                       pages_of(s.worker.name, *host, **machine));
   if (!http) {
     (*machine)->stop();
     return tl::unexpected(http.error());
@@ -88,7 +89,8 @@ expected<void> run_worker(const config::settings& s, event_log& log, stop_signal
   host->post(workers::shut_down{});
   if (!end.wait(s.drain.timeout + k_drain_margin)) log.warn("drain_timeout");
   http->reset();
-  // Orders end before the threads that obey them; their answers are posted to an actor that is gone.
+  // Orders end before the threads that obey them; their answers are posted to an actor that is
+  // gone.
   host->stop();
   (*machine)->stop();
   host.reset();

@@ -124,8 +124,8 @@ class supervisor final {
     add("--rpc-listen", settings_.coordinator.rpc_listen);
     add("--control-listen", k_free_port);
     add("--http-listen", k_free_port);
-    return {"coordinator", std::move(a), restart_ledger(settings_.restart.budget), nullptr, {},
-            false};
+    return {"coordinator", std::move(a), restart_ledger(settings_.restart.budget),
+            nullptr,       {},           false};
   }
 
   place worker_place(std::uint32_t number) const {
@@ -152,8 +152,8 @@ class supervisor final {
       return false;
     }
     p.child = std::move(*child);
-    log_.info("child_started", {{"name", p.name},
-                                {"child_pid", static_cast<std::uint64_t>(p.child->pid())}});
+    log_.info("child_started",
+              {{"name", p.name}, {"child_pid", static_cast<std::uint64_t>(p.child->pid())}});
     return true;
   }
 
@@ -276,7 +276,7 @@ class supervisor final {
 }  // namespace
 
 expected<int> run_up(const config::settings& settings, const up_wish& wish, event_log& log,
-           stop_signal& stop, const std::function<void(const up_state&)>& on_ready) {
+                     stop_signal& stop, const std::function<void(const up_state&)>& on_ready) {
   return supervisor(settings, wish, log, stop).run(on_ready);
 }
 

@@ -30,6 +30,6 @@ struct up_state {
 // The exit code: 0 when asked to stop, else that of the child that could not start, or 1 when a
 // budget is spent. An error is why nothing was started. `on_ready` is called once.
 expected<int> run_up(const config::settings& settings, const up_wish& wish, event_log& log,
-           stop_signal& stop, const std::function<void(const up_state&)>& on_ready);
+                     stop_signal& stop, const std::function<void(const up_state&)>& on_ready);
 
 }  // namespace moetier::up

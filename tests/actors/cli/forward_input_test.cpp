@@ -145,8 +145,9 @@ TEST_F(forward_input_test, writes_output_in_hiddens_type_with_what_made_it) {
   ASSERT_NE(t, nullptr);
   EXPECT_EQ(t->type->element, dtype::bf16);
   const std::vector<std::pair<std::string, std::string>> wanted{
-      {"epoch", "0"},  {"fingerprint", "0000000000000000"}, {"generation", "7"},
-      {"layer", "3"},  {"return_mode", "exact"},            {"status", "OK"}};
+      {"epoch", "0"},           {"fingerprint", "0000000000000000"},
+      {"generation", "7"},      {"layer", "3"},
+      {"return_mode", "exact"}, {"status", "OK"}};
   EXPECT_EQ((*file)->header().metadata, wanted);
 }
 

@@ -132,8 +132,7 @@ TEST(yaml, a_doubled_key_or_section_is_refused) {
 }
 
 TEST(yaml, only_sections_of_plain_values_are_taken) {
-  EXPECT_EQ(yaml_error("- a\n- b\n"),
-            "tier.yaml:1 is malformed: it must be a mapping of sections");
+  EXPECT_EQ(yaml_error("- a\n- b\n"), "tier.yaml:1 is malformed: it must be a mapping of sections");
   EXPECT_EQ(yaml_error("log: info\n"),
             "tier.yaml:1 is malformed: a section must be a mapping of settings");
   EXPECT_EQ(yaml_error("log:\n  level: [a, b]\n"),
@@ -154,16 +153,17 @@ TEST(yaml, a_file_that_is_not_there_says_so) {
 }
 
 TEST(environment, a_misspelt_variable_of_a_section_is_refused) {
-  EXPECT_EQ(environment_error({"MOETIER_WORKER_SLOTZ=4"}),
-            "environment: unknown setting MOETIER_WORKER_SLOTZ; did you mean MOETIER_WORKER_SLOTS?");
+  EXPECT_EQ(
+      environment_error({"MOETIER_WORKER_SLOTZ=4"}),
+      "environment: unknown setting MOETIER_WORKER_SLOTZ; did you mean MOETIER_WORKER_SLOTS?");
 }
 
 TEST(environment, variables_that_kubernetes_makes_are_left_alone) {
-  EXPECT_EQ(environment_error({"MOETIER_COORDINATOR_SERVICE_HOST=10.0.0.1",
-                               "MOETIER_COORDINATOR_PORT=tcp://10.0.0.1:7400",
-                               "MOETIER_COORDINATOR_PORT_7400_TCP_ADDR=10.0.0.1",
-                               "MOETIER_FULL=1"}),
-            "(accepted)");
+  EXPECT_EQ(
+      environment_error({"MOETIER_COORDINATOR_SERVICE_HOST=10.0.0.1",
+                         "MOETIER_COORDINATOR_PORT=tcp://10.0.0.1:7400",
+                         "MOETIER_COORDINATOR_PORT_7400_TCP_ADDR=10.0.0.1", "MOETIER_FULL=1"}),
+      "(accepted)");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ TEST(quantity, a_duration_needs_its_unit) {
   EXPECT_EQ(parse_duration("15us"), 15 * k_microsecond);
   EXPECT_EQ(parse_duration("2h"), 7200 * k_second);
   EXPECT_EQ(parse_duration("0s"), 0U);
-  for (const char* bad : {"", "200", "ms", "-1s", "+1s", "1.5s", " 1s", "1s ", "1 s", "010ms",
-                          "1S", "1sec", "18446744073709551615h"}) {
+  for (const char* bad : {"", "200", "ms", "-1s", "+1s", "1.5s", " 1s", "1s ", "1 s", "010ms", "1S",
+                          "1sec", "18446744073709551615h"}) {
     EXPECT_FALSE(parse_duration(bad)) << bad;
   }
 }

@@ -23,10 +23,10 @@ struct element_of<std::vector<T, A>> {
 // What the packaged CAF carries safely: integers other than bool, and raw bytes as unsigned char.
 // An infinite float spins its I/O thread for ever; std::byte is coded element by element.
 template <class T>
-constexpr bool is_safe = std::is_integral_v<typename element_of<T>::type> &&
-                         !std::is_same_v<T, bool> &&
-                         (std::is_same_v<T, typename element_of<T>::type> ||
-                          std::is_same_v<typename element_of<T>::type, unsigned char>);
+constexpr bool is_safe =
+    std::is_integral_v<typename element_of<T>::type> && !std::is_same_v<T, bool> &&
+    (std::is_same_v<T, typename element_of<T>::type> ||
+     std::is_same_v<typename element_of<T>::type, unsigned char>);
 
 // Visits the fields as CAF's serialisers do.
 struct field_census {

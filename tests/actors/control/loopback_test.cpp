@@ -150,10 +150,9 @@ class loopback_test : public testing::Test {
     o.node = world_->node();
     host_ = std::make_unique<coordinator_host>(
         *world_, std::move(o), std::nullopt, 1,
-        coordinator_world{[](epoch_number, const coordinator::record&) -> expected<void> {
-                            return {};
-                          },
-                          [](bool, const std::string&) {}},
+        coordinator_world{
+            [](epoch_number, const coordinator::record&) -> expected<void> { return {}; },
+            [](bool, const std::string&) {}},
         log_);
     host_->start(sink_);
     const auto at = host_->publish({"127.0.0.1", 0});

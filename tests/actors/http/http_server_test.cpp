@@ -35,8 +35,14 @@ std::string ask(std::uint16_t port, const std::string& request) {
 std::unique_ptr<http_server> server_on_a_free_port() {
   auto s = http_server::start(
       {"127.0.0.1", 0},
-      {{"/livez", [] { return response{200, "text/plain", "turning\n"}; }},
-       {"/readyz", [] { return response{503, "application/json", "{}"}; }},
+      {{"/livez",
+        [] {
+          return response{200, "text/plain", "turning\n"};
+        }},
+       {"/readyz",
+        [] {
+          return response{503, "application/json", "{}"};
+        }},
        {"/throws", []() -> response { throw std::runtime_error("secret detail"); }}});
   EXPECT_TRUE(s.has_value());
   return s ? std::move(*s) : nullptr;
@@ -55,8 +61,7 @@ TEST(http_server, answers_known_pages_with_their_code_and_body) {
 
 TEST(http_server, head_has_headers_alone) {
   const auto server = server_on_a_free_port();
-  const std::string live =
-      ask(server->address().port, "HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string live = ask(server->address().port, "HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_NE(live.find("Content-Length: 8"), std::string::npos) << live;
   EXPECT_TRUE(live.ends_with("\r\n\r\n")) << live;
 }
@@ -76,8 +81,7 @@ TEST(http_server, refuses_unknown_pages_and_other_methods) {
 
 TEST(http_server, a_page_that_throws_is_a_500_without_its_text) {
   const auto server = server_on_a_free_port();
-  const std::string answer =
-      ask(server->address().port, "GET /throws HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string answer = ask(server->address().port, "GET /throws HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 500 ")) << answer;
   EXPECT_EQ(answer.find("secret"), std::string::npos);
 }

@@ -18,8 +18,8 @@ TEST(log_line, is_for_people_on_a_terminal) {
 }
 
 TEST(log_line, foreign_text_cannot_break_out_of_its_line) {
-  const std::string line = log_line(true, "T", log_level::info, "c", "e",
-                                    {{"name", "a\"b\n\\c\xff\x01"}});
+  const std::string line =
+      log_line(true, "T", log_level::info, "c", "e", {{"name", "a\"b\n\\c\xff\x01"}});
   EXPECT_EQ(line.find('\n'), std::string::npos);
   EXPECT_NE(line.find(R"(a\"b\n\\c)"), std::string::npos) << line;
 }

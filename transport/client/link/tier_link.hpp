@@ -24,7 +24,7 @@ namespace moetier::client {
 
 struct session_wish {
   std::string tenant = "default";
-  incarnation_id incarnation;    // of the source half, 64 random bits
+  incarnation_id incarnation{};  // of the source half, 64 random bits; a thin one has none
   std::uint32_t tokens_max = 0;  // 0 = the tier's limit
   std::uint32_t micro_batches = 1;
   std::uint32_t top_k = 0;              // 0 = the model's

@@ -42,6 +42,7 @@ expected<std::unique_ptr<direct_session>> direct_session::open(const direct_wish
        .mode = wish.mode,
        .call_deadline = granted->call_deadline,
        .replays_max = settings.replay.max,
+       .spin = settings.transport.spin,
        .wait_newer = [news](const transport::routing_snapshot& seen,
                             duration_ns limit) { return news->wait_newer(seen, limit); },
        .newest = [news] { return news->newest(); }},

@@ -111,6 +111,8 @@ constexpr key_row k_rows[] = {
      MOETIER_CHOICE(transport.allow_tcp, k_tcp)},
     {"transport.checksum", "", 0, "auto, on or off", "CRC32C over rows; auto = over TCP",
      MOETIER_CHOICE(transport.checksum, k_checksum)},
+    {"transport.spin", "", 0, "0s to 10ms", "how long a thread polls for rows before it sleeps",
+     MOETIER_DURATION(transport.spin, 0, 10 * k_millisecond)},
     {"transport.max_workers", "", 0, "1 to 64", "workers of the tier",
      MOETIER_COUNT(transport.max_workers, 1, k_workers_max)},
     {"transport.max_sources", "", 0, "1 to 64", "sources attached at once",

@@ -42,7 +42,8 @@ struct settings {
     std::string listen = "127.0.0.1";
     std::string carrier = "auto";
     std::string allow_tcp = "loopback";
-    std::string checksum = "auto";  // over tcp
+    std::string checksum = "auto";          // over tcp
+    duration_ns spin = 20 * k_microsecond;  // since the last useful progress, then sleep
     std::uint32_t max_workers = k_workers_max;
     std::uint32_t max_sources = k_sources_max;
   } transport;

@@ -85,7 +85,8 @@ void worker_machine::start(std::function<void(workers::event)> post) {
       workers::engine_options{.layers = static_cast<std::uint32_t>(model.moe_layers.size()),
                               .rows_max = settings_.session.max_tokens,
                               .top_k_max = model.top_k,
-                              .sources_max = settings_.transport.max_sources},
+                              .sources_max = settings_.transport.max_sources,
+                              .spin = settings_.transport.spin},
       *backend_, *half_,
       workers::engine::sinks{
           .on_attached = [post](const workers::source_attach_done& e) { post(e); },

@@ -125,6 +125,13 @@ void core::state::withdraw_attachment(session& s) {
   s.attachment.reset();
 }
 
+bool core::state::has_every_source(const member& m) const {
+  return std::all_of(sessions.begin(), sessions.end(), [&](const auto& s) {
+    return !s.second.attachment ||
+           m.has_attached(s.second.source, s.second.attachment->incarnation);
+  });
+}
+
 void core::state::send_missing_sources(member& to) {
   for (const auto& [id, s] : sessions) {
     if (s.attachment && !to.has_attached(s.source, s.attachment->incarnation)) {
@@ -161,6 +168,7 @@ void core::state::learn_sources(member& from, time_ns now) {
         s.opened_at = now;
         s.lease_until = now + options.lease;
         s.attachment = told;
+        s.resend_at = now + options.heartbeat_timeout;
         sessions.emplace(s.id, std::move(s));
         current = true;
         for (auto& [name, m] : members) {

@@ -201,7 +201,7 @@ void core::state::lapse_sessions(time_ns now) {
         if (m.live() && !m.has_attached(s.source, s.attachment->incarnation)) late = m.id.value;
       }
       fail_attach(s, make_error(reason::attach_late, late, options.attach_limit / k_millisecond));
-    } else if (s.attach_token && now >= s.resend_at) {
+    } else if (s.attachment && now >= s.resend_at) {
       s.resend_at = now + options.heartbeat_timeout;
       for (const auto& [name, m] : members) {
         if (m.takes_sources() && !m.has_attached(s.source, s.attachment->incarnation)) {

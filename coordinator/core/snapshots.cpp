@@ -32,7 +32,13 @@ std::vector<std::byte> bytes_of(const std::vector<std::uint8_t>& v) {
 // more than half are missing.
 bool core::state::collected(time_ns now) const {
   std::size_t live_count = 0;
-  for (const auto& [name, m] : members) live_count += m.live() ? 1 : 0;
+  bool attached = true;
+  for (const auto& [name, m] : members) {
+    live_count += m.live() ? 1 : 0;
+    attached = attached && (!m.live() || has_every_source(m));
+  }
+  // A worker that was cut off before the restart may lack sources that the others have.
+  if (!attached && now - collecting_since < options.attach_limit) return false;
   if (live_count == members.size()) return true;
   if (live_count == 0) return false;
   const bool most = live_count * 2 >= members.size();

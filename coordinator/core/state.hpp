@@ -148,6 +148,7 @@ struct core::state {
   void fail_attach(session& s, error why);
   void learn_sources(member& from, time_ns now);
   void send_missing_sources(member& to);
+  bool has_every_source(const member& m) const;
   expected<void> check(const session& s, const attach_session& e) const;
 
   // --- snapshots.cpp ---

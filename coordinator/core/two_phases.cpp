@@ -99,11 +99,7 @@ void core::state::hear(member& from, const control::committed& m, time_ns now) {
 
 void core::state::try_serve(member& m, time_ns now) {
   if (m.at != member_stage::committing || !m.committed) return;
-  const bool attached = std::all_of(sessions.begin(), sessions.end(), [&](const auto& s) {
-    return !s.second.attachment ||
-           m.has_attached(s.second.source, s.second.attachment->incarnation);
-  });
-  if (!attached && now - m.since < options.attach_limit) return;
+  if (!has_every_source(m) && now - m.since < options.attach_limit) return;
   m.at = member_stage::serving;
   m.since = now;
 }
@@ -142,7 +138,6 @@ void core::state::resend(time_ns now) {
     if (m.at == member_stage::preparing) {
       send_prepare(m);
     } else {
-      send_missing_sources(m);
       send_commit(m);
     }
   }

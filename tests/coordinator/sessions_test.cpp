@@ -177,6 +177,20 @@ TEST(coordinator_sessions, a_refused_attach_names_the_worker_and_is_withdrawn_ev
   EXPECT_EQ(b.heard_by<control::detach_source>("a").size(), 1u);
 }
 
+TEST(coordinator_sessions, an_attach_that_lands_after_its_session_ended_is_undone) {
+  bench b;
+  b.serve();
+  b.processes.at("b").attaches = false;
+  const session_grant g = b.open();
+  b.step(b.attach_of(g, 2));
+  b.step(close_session{3, g.session, incarnation_id(7001)});
+  b.forget();
+  b.say("b",
+        control::source_attached{incarnation_id(12), g.source, incarnation_id(7001), true, ""});
+  ASSERT_EQ(b.heard_by<control::detach_source>("b").size(), 1u);
+  EXPECT_EQ(b.heard_by<control::detach_source>("b")[0].incarnation, incarnation_id(7001));
+}
+
 TEST(coordinator_sessions, a_shape_beyond_the_grant_is_refused_by_field) {
   bench b;
   b.serve();
@@ -284,11 +298,16 @@ TEST(coordinator_sessions, a_worker_that_lacks_a_session_of_another_is_given_it_
   const session_grant g = b.open();
   b.step(b.attach_of(g, 2));
   b.processes.at("b").hello.sources.clear();
+  b.processes.at("b").attaches = false;
   b.forget();
   b.restart();
   b.connect("b");
   b.connect("a");
-  EXPECT_EQ(b.heard_by<control::attach_source>("b").size(), 1u);
+  ASSERT_EQ(b.heard_by<control::attach_source>("b").size(), 1u);
+  EXPECT_TRUE(b.all<publish_snapshot>().empty()) << "routed to without a source";
+  b.say("b",
+        control::source_attached{incarnation_id(12), g.source, incarnation_id(7001), true, ""});
+  EXPECT_EQ(b.all<publish_snapshot>().size(), 1u);
 }
 
 TEST(coordinator_sessions, a_source_that_no_session_owns_is_detached_when_its_worker_returns) {

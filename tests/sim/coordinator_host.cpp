@@ -104,6 +104,7 @@ bool world::apply(const effect& e) {
                  [this, life = head_.life, done] { finish_write(life, done); });
   } else if (const auto* publish = std::get_if<publish_snapshot>(&e)) {
     check_published(*publish->snapshot);
+    check_newly_live(*publish->snapshot);
     head_.newest = publish->snapshot;
     last_published_ = publish->snapshot;
     for (std::size_t s = 0; s < services_.size(); ++s) {
@@ -184,6 +185,24 @@ void world::check_published(const transport::routing_snapshot& s) {
         live = live || s.workers[s.placement.span_of(d)].live;
       }
       check(live == s.shares.has_live_replica(layer, e), "an expert's shares miss a live replica");
+    }
+  }
+}
+
+// Who becomes routable has every attached source, unless a fault kept one from it past the limit.
+void world::check_newly_live(const transport::routing_snapshot& s) {
+  if (rates_.lose + rates_.damage + rates_.attach_refused > 0) return;
+  const tier_view view = head_.core->view(clock_.now());
+  for (std::size_t i = 0; i < s.workers.size(); ++i) {
+    const transport::snapshot_worker& shown = s.workers[i];
+    const bool known = last_published_ && last_published_->workers[i].live &&
+                       last_published_->workers[i].incarnation == shown.incarnation;
+    const worker_host* host = shown.live && !known ? find_worker(shown.incarnation) : nullptr;
+    if (host == nullptr) continue;
+    for (const session_view& held : view.sessions) {
+      check(!held.attached || host->sources.contains(held.source),
+            fmt::format("{} is routed to without a source of session {}", host->name,
+                        held.session.value));
     }
   }
 }

@@ -98,6 +98,7 @@ class world final {
   void finish_write(std::uint64_t life, bool done);
   void in_coordinator(std::uint64_t life, std::function<void()> what);
   void check_published(const transport::routing_snapshot& s);
+  void check_newly_live(const transport::routing_snapshot& s);
   void check_attached(session_id session);
   void check_coordinator();
 

@@ -115,8 +115,13 @@ class coordinator_process final {
 
   // Admission stops, what is in flight ends, everything goes in the reverse order.
   void stop() {
+    const time_ns until = monotonic_now() + settings_.drain.timeout;
+    // The core works on while thin clients' calls end: one of them may need a newer snapshot.
+    const bool drained = rpc_->drain(settings_.drain.timeout);
     host_->post(coordinator::shut_down{});
-    if (!ending_.wait(settings_.drain.timeout)) log_.warn("drain_timeout");
+    const time_ns now = monotonic_now();
+    const bool core_stopped = ending_.wait(now < until ? until - now : 0);
+    if (!drained || !core_stopped) log_.warn("drain_timeout");
     http_.reset();
     rpc_->stop();
     host_.reset();

@@ -9,8 +9,7 @@ namespace moetier::coordinator {
 
 thin_session::thin_session(transport::Communication& carrier, const client::snapshot_board& board,
                            const thin_session_options& options, opened done)
-    : options_(options),
-      thread_([this, &carrier, &board, done = std::move(done)]() mutable {
+    : options_(options), thread_([this, &carrier, &board, done = std::move(done)]() mutable {
         pthread_setname_np(pthread_self(), "moetier-thin");
         run(carrier, board, std::move(done));
         const std::lock_guard lock(mutex_);
@@ -29,7 +28,8 @@ void thin_session::forward(client::thin_rows rows, duration_ns limit, forwarded 
     if (ended_) {
       admitted = fail(reason::session_closed, options_.session.value);
     } else if (serving_ && waiting_.size() >= options_.waiting_max) {
-      admitted = fail(reason::no_credit, "the session's calls in service and waiting are at their limit");
+      admitted =
+          fail(reason::no_credit, "the session's calls in service and waiting are at their limit");
       admitted.error().retry_after_ns = 10 * k_millisecond;
     } else {
       waiting_.push_back({std::move(rows), limit, monotonic_now() + limit, std::move(done)});
@@ -112,18 +112,17 @@ expected<client::thin_result> thin_session::serve(client::source_session& source
     return bytes.empty() ? nullptr : bytes.data();
   };
   const auto& rows = call.rows;
-  const client::layer_call in{
-      .layer = rows.layer,
-      .tokens = rows.tokens,
-      .hidden = address(rows.hidden),
-      .hidden_type = rows.hidden_type,
-      .hidden_pitch = model.hidden_size * dtype_bytes(rows.hidden_type),
-      .logits = address(rows.logits),
-      .logits_type = rows.logits_type,
-      .logits_pitch = model.experts * dtype_bytes(rows.logits_type),
-      .ids = rows.ids,
-      .weights = rows.weights,
-      .deadline = call.end - now};
+  const client::layer_call in{.layer = rows.layer,
+                              .tokens = rows.tokens,
+                              .hidden = address(rows.hidden),
+                              .hidden_type = rows.hidden_type,
+                              .hidden_pitch = model.hidden_size * dtype_bytes(rows.hidden_type),
+                              .logits = address(rows.logits),
+                              .logits_type = rows.logits_type,
+                              .logits_pitch = model.experts * dtype_bytes(rows.logits_type),
+                              .ids = rows.ids,
+                              .weights = rows.weights,
+                              .deadline = call.end - now};
   const client::layer_result out{.output = result.output.data(),
                                  .pitch = model.hidden_size * sizeof(float),
                                  .ids = result.ids,

@@ -1,6 +1,6 @@
 #pragma once
-// What one connection has in service: its running calls and its sessions. Cap'n Proto 0.9 lets calls
-// run on when their connection ends, and with them the objects they run on, so the end of a
+// What one connection has in service: its running calls and its sessions. Cap'n Proto 0.9 lets
+// calls run on when their connection ends, and with them the objects they run on, so the end of a
 // connection is told here and not by destructors. Shared by a connection and its capabilities.
 // Thread: kj (the server's).
 

@@ -19,8 +19,9 @@ struct service_place {
   std::shared_ptr<account> client;
 };
 
-// `work(limit)` -> kj::Promise<expected<void>>; it writes the other results itself, when it succeeds.
-// Requires: what `work` captures lives as long as the call; the context is a cheap handle.
+// `work(limit)` -> kj::Promise<expected<void>>; it writes the other results itself, when it
+// succeeds. Requires: what `work` captures lives as long as the call; the context is a cheap
+// handle.
 template <class Context, class Work>
 kj::Promise<void> answering(const service_place& place, Context context, const char* name,
                             Work work) {
@@ -36,16 +37,16 @@ kj::Promise<void> answering(const service_place& place, Context context, const c
     request = call.getRequestId();
     const auto limit = client::check_call(call, name);
     if (!limit) return expected<void>(unexpected_error(limit.error()));
-    return work(*limit).exclusiveJoin(d.loop().delay(*limit + client::k_answer_slack)
+    return work(*limit).exclusiveJoin(d.loop()
+                                          .delay(*limit + client::k_answer_slack)
                                           .then([name, limit = *limit]() -> expected<void> {
                                             return fail(reason::deadline_passed, name,
                                                         limit / k_millisecond);
                                           }));
   });
   return outcome
-      .catch_([name](kj::Exception&&) -> expected<void> {
-        return fail(reason::frame_malformed, name);
-      })
+      .catch_(
+          [name](kj::Exception&&) -> expected<void> { return fail(reason::frame_malformed, name); })
       .then([&d, context, request](expected<void> result) mutable {
         if (result) return client::write_ok(context.getResults().initStatus(), request);
         d.counters().calls_refused.fetch_add(1, std::memory_order_relaxed);

@@ -21,7 +21,9 @@ class client_connection::gate final : public capnp::MessageStream {
       kj::ArrayPtr<capnp::word> scratch) override {
     return inner_.tryReadMessage(fds, options, scratch)
         .then([this](kj::Maybe<capnp::MessageReaderAndFds>&& message) {
-          KJ_IF_MAYBE (m, message) { count(*m->reader); }
+          KJ_IF_MAYBE (m, message) {
+            count(*m->reader);
+          }
           return kj::mv(message);
         });
   }
@@ -70,8 +72,8 @@ client_connection::client_connection(desk& d, int fd)
       system_(capnp::makeRpcServer(network_, kj::heap<tier_service>(service_place{d, account_}))) {
   gate_->watch(network_);
   auto& counters = desk_.counters();
-  counters.connections_total.fetch_add(1, std::memory_order_relaxed);
-  counters.connections_open.fetch_add(1, std::memory_order_relaxed);
+  counters.connections_open.fetch_add(1);  // before the total: who sees the total sees it open
+  counters.connections_total.fetch_add(1);
 }
 
 client_connection::~client_connection() noexcept(false) {

@@ -1,7 +1,7 @@
 #pragma once
 // One accepted client: its socket, message stream, RPC system and bootstrap capability. Between the
-// stream and the RPC system sits the gate, which counts the calls that were not finished yet and the
-// bytes queued for a client that does not read: either over its bound ends the connection.
+// stream and the RPC system sits the gate, which counts the calls that were not finished yet and
+// the bytes queued for a client that does not read: either over its bound ends the connection.
 // Thread: kj (the server's).
 
 #include <capnp/rpc-twoparty.h>

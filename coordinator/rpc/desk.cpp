@@ -82,10 +82,11 @@ kj::Promise<desk::thin_answer> desk::forward(session_id session, client::thin_ro
   auto answer = wait_in(forwards_, token);
   gateway_->forward(session, std::move(rows), limit,
                     [this, mail = loop_.mail(), token](expected<client::thin_result> result) {
-                      auto shared = std::make_shared<const expected<client::thin_result>>(
-                          std::move(result));
+                      auto shared =
+                          std::make_shared<const expected<client::thin_result>>(std::move(result));
                       mail->post([this, token, shared = std::move(shared)]() mutable {
                         give(forwards_, token, std::move(shared));
+                        if (forwards_.empty() && drained_) std::exchange(drained_, nullptr)();
                       });
                     });
   return answer;
@@ -93,6 +94,17 @@ kj::Promise<desk::thin_answer> desk::forward(session_id session, client::thin_ro
 
 void desk::end_place(session_id session) {
   if (has_gateway()) gateway_->end(session);
+}
+
+void desk::drain(std::function<void()> done) {
+  draining_ = true;
+  if (forwards_.empty()) return done();
+  drained_ = std::move(done);
+}
+
+expected<void> desk::admission() const {
+  if (draining_) return fail(reason::shutting_down, "the coordinator");
+  return {};
 }
 
 void desk::enter(session_id session, session_service& service) { sessions_[session] = &service; }

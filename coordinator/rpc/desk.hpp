@@ -1,8 +1,9 @@
 #pragma once
-// The desk between the RPC objects of one server and the rest of the coordinator: requests that wait
-// for the core's answer, the newest snapshot with its bytes, and which session is served where. One
-// per server. Thread: kj (the server's), but the gateway's answers come in by post().
+// The desk between the RPC objects of one server and the rest of the coordinator: requests that
+// wait for the core's answer, the newest snapshot with its bytes, and which session is served
+// where. One per server. Thread: kj (the server's), but the gateway's answers come in by post().
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -42,6 +43,10 @@ class desk final {
   kj::Promise<thin_answer> forward(session_id session, client::thin_rows rows, duration_ns limit);
   void end_place(session_id session);
 
+  // Admission stops: new sessions and forwards are refused. `done` runs once none is in service.
+  void drain(std::function<void()> done);
+  expected<void> admission() const;  // reason::shutting_down once drained
+
   const transport::snapshot_ptr& snapshot() const { return snapshot_; }  // null before the first
   // Its bytes, if there are any and they fit a message.
   expected<capnp::Data::Reader> snapshot_bytes() const;
@@ -75,6 +80,8 @@ class desk final {
   waiting<expected<void>> done_;
   waiting<expected<thin_place>> places_;
   waiting<thin_answer> forwards_;
+  bool draining_ = false;
+  std::function<void()> drained_;
   transport::snapshot_ptr snapshot_;
   std::vector<std::byte> snapshot_bytes_;
   client::broadcast news_;

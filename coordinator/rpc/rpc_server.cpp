@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <future>
 #include <utility>
 
@@ -20,8 +21,7 @@ namespace moetier::coordinator {
 namespace {
 
 expected<int> bind_socket(const client::socket_address& address, std::string_view listen_text) {
-  const int fd =
-      socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int fd = socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   const int on = 1;
   // A restarted coordinator must not wait for the old one's closed connections to be forgotten.
   if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -42,7 +42,10 @@ expected<int> bind_socket(const client::socket_address& address, std::string_vie
 class rpc_server::running final : private kj::TaskSet::ErrorHandler {
  public:
   running(control_port& port, gateway* thin, live_counters& counters, int listen_fd)
-      : desk_(loop_, port, thin, counters), listen_fd_(listen_fd), tasks_(*this) {}
+      : desk_(loop_, port, thin, counters), listen_fd_(listen_fd), tasks_(*this) {
+    // Before the first client is let in.
+    if (const auto view = port.view()) desk_.take_snapshot(view->snapshot);
+  }
   ~running() noexcept(false) { close(listen_fd_); }
   KJ_DISALLOW_COPY(running);
 
@@ -131,11 +134,18 @@ expected<std::uint16_t> rpc_server::start(std::string_view listen) {
     server.serve(started);
   });
   running_ = up.get();
-  // What was published while the thread started and nobody listened yet.
+  // What was published between the server's first look and now, when the sink had nowhere to go.
   running_->post([this, server = running_] {
     if (const auto view = port_.view()) server->the_desk().take_snapshot(view->snapshot);
   });
   return bound.port();
+}
+
+bool rpc_server::drain(duration_ns limit) {
+  auto done = std::make_shared<std::promise<void>>();
+  auto drained = done->get_future();
+  hand_over([done](running& server) { server.the_desk().drain([done] { done->set_value(); }); });
+  return drained.wait_for(std::chrono::nanoseconds(limit)) == std::future_status::ready;
 }
 
 void rpc_server::stop() {

@@ -1,8 +1,8 @@
 #pragma once
-// The coordinator's RPC server: one thread with the KJ event loop that serves schemas/tier.capnp. It
-// turns requests into events of the core (control_port) and the core's answers, snapshots and ended
-// sessions (control_sink) into replies; thin sessions' rows go to the gateway. It decides nothing
-// about sessions itself. A hostile or broken client costs its own connection, no more.
+// The coordinator's RPC server: one thread with the KJ event loop that serves schemas/tier.capnp.
+// It turns requests into events of the core (control_port) and the core's answers, snapshots and
+// ended sessions (control_sink) into replies; thin sessions' rows go to the gateway. It decides
+// nothing about sessions itself. A hostile or broken client costs its own connection, no more.
 //
 // Thread: any for the public calls; the control_sink part hands over to the server's thread.
 
@@ -52,8 +52,12 @@ class rpc_server final : public control_sink {
   rpc_server& operator=(const rpc_server&) = delete;
 
   // "127.0.0.1:7400"; port 0 = a free one. Returns the bound port. reason::address_in_use;
-  // config_invalid for an address that is not loopback; not_enabled with certificates, until TLS is.
+  // config_invalid for an address that is not loopback; not_enabled with certificates, until TLS
+  // is.
   expected<std::uint16_t> start(std::string_view listen);
+  // Refuses new sessions and forwards (reason::shutting_down) and waits until those in service have
+  // ended; false if the limit was over first. Followed by stop().
+  bool drain(duration_ns limit);
   // Ends every connection and the thread. Idempotent.
   void stop();
 

@@ -48,23 +48,23 @@ void session_service::disconnected() {
 }
 
 kj::Promise<void> session_service::attach(AttachContext context) {
-  return answering(
-      place_, context, "attach", [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
-        if (ended_) return expected<void>(unexpected_error(*ended_));
-        if (thin_) {
-          return expected<void>(
-              fail(reason::sequence, "attach", "the gateway is this session's source"));
-        }
-        const auto address = context.getParams().getAddress();
-        if (address.size() == 0 || address.size() > k_address_bytes_max) {
-          return expected<void>(
-              fail(reason::limit_exceeded, "address bytes", address.size(), k_address_bytes_max));
-        }
-        const auto bytes = std::as_bytes(std::span(address.begin(), address.size()));
-        return desk_.attach(session_, incarnation_,
-                            client::read_shape(context.getParams().getShape()),
-                            {bytes.begin(), bytes.end()});
-      });
+  return answering(place_, context, "attach",
+                   [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                     if (ended_) return expected<void>(unexpected_error(*ended_));
+                     if (thin_) {
+                       return expected<void>(fail(reason::sequence, "attach",
+                                                  "the gateway is this session's source"));
+                     }
+                     const auto address = context.getParams().getAddress();
+                     if (address.size() == 0 || address.size() > k_address_bytes_max) {
+                       return expected<void>(fail(reason::limit_exceeded, "address bytes",
+                                                  address.size(), k_address_bytes_max));
+                     }
+                     const auto bytes = std::as_bytes(std::span(address.begin(), address.size()));
+                     return desk_.attach(session_, incarnation_,
+                                         client::read_shape(context.getParams().getShape()),
+                                         {bytes.begin(), bytes.end()});
+                   });
 }
 
 kj::Promise<void> session_service::forward(ForwardContext context) {
@@ -76,14 +76,15 @@ kj::Promise<void> session_service::forward(ForwardContext context) {
           return expected<void>(
               fail(reason::sequence, "forward", "the session has a source half of its own"));
         }
+        if (auto open = desk_.admission(); !open) return open;
         auto answer = ask(context.getParams().getCall(), context.getParams().getRows(), limit);
         if (!answer) return expected<void>(unexpected_error(answer.error()));
         context.releaseParams();  // copied out: megabytes need not wait for the workers
         return answer->then([context](desk::thin_answer result) mutable -> expected<void> {
           if (!*result) return unexpected_error(result->error());
           const auto& sums = **result;
-          const std::size_t bytes = sums.output.size() * sizeof(float) +
-                                    sums.ids.size() * sizeof(std::int32_t) * 2;
+          const std::size_t bytes =
+              sums.output.size() * sizeof(float) + sums.ids.size() * sizeof(std::int32_t) * 2;
           context.initResults(capnp::MessageSize{bytes / sizeof(capnp::word) + 64, 0});
           client::write_sums(context.getResults().initSums(), sums);
           return {};
@@ -112,12 +113,11 @@ expected<kj::Promise<desk::thin_answer>> session_service::ask(rpc::Call::Reader 
 }
 
 kj::Promise<void> session_service::renew(RenewContext context) {
-  return answering(place_, context, "renew",
-                   [this](duration_ns) -> kj::Promise<expected<void>> {
-                     if (ended_) return expected<void>(unexpected_error(*ended_));
-                     desk_.port().post(renew_session{session_, incarnation_});
-                     return expected<void>();
-                   });
+  return answering(place_, context, "renew", [this](duration_ns) -> kj::Promise<expected<void>> {
+    if (ended_) return expected<void>(unexpected_error(*ended_));
+    desk_.port().post(renew_session{session_, incarnation_});
+    return expected<void>();
+  });
 }
 
 kj::Promise<void> session_service::watch(WatchContext context) {
@@ -153,15 +153,14 @@ kj::Promise<expected<void>> session_service::watched(WatchContext context,
 }
 
 kj::Promise<void> session_service::close(CloseContext context) {
-  return answering(place_, context, "close",
-                   [this](duration_ns) -> kj::Promise<expected<void>> {
-                     if (ended_) return expected<void>();  // repeated, or the core was first
-                     ended_ = make_error(reason::session_closed, session_.value);
-                     desk_.end_place(session_);
-                     auto closed = desk_.close(session_, incarnation_);
-                     desk_.tell_news();  // watches end with the session
-                     return closed;
-                   });
+  return answering(place_, context, "close", [this](duration_ns) -> kj::Promise<expected<void>> {
+    if (ended_) return expected<void>();  // repeated, or the core was first
+    ended_ = make_error(reason::session_closed, session_.value);
+    desk_.end_place(session_);
+    auto closed = desk_.close(session_, incarnation_);
+    desk_.tell_news();  // watches end with the session
+    return closed;
+  });
 }
 
 }  // namespace moetier::coordinator

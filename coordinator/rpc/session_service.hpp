@@ -1,7 +1,7 @@
 #pragma once
-// One session as its client's capability: schemas/tier.capnp's interface Session. When its connection
-// ends or lets it go, a thin session is closed at once; a direct one lives on in the core until its
-// lease lapses or it is resumed. Thread: kj (the server's).
+// One session as its client's capability: schemas/tier.capnp's interface Session. When its
+// connection ends or lets it go, a thin session is closed at once; a direct one lives on in the
+// core until its lease lapses or it is resumed. Thread: kj (the server's).
 
 #include <optional>
 

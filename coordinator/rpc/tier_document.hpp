@@ -1,7 +1,7 @@
 #pragma once
-// The tier as JSON text for administrators and tools, made from the core's view. Each document names
-// its schema; fields are only ever added to one. Numbers of 64 bits that name things travel as hex
-// text, since JSON readers round them. Thread: any (pure functions).
+// The tier as JSON text for administrators and tools, made from the core's view. Each document
+// names its schema; fields are only ever added to one. Numbers of 64 bits that name things travel
+// as hex text, since JSON readers round them. Thread: any (pure functions).
 
 #include <string>
 

@@ -125,25 +125,25 @@ kj::Promise<void> tier_service::snapshot(SnapshotContext context) {
 }
 
 kj::Promise<void> tier_service::openSession(OpenSessionContext context) {
-  return answering(
-      place_, context, "open_session",
-      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
-        auto request = read_wish(context.getParams().getCall(), context.getParams().getWish());
-        if (!request) return expected<void>(unexpected_error(request.error()));
-        if (!request->thin) return open_direct(context, std::move(*request));
-        if (!desk_.has_gateway()) {
-          return expected<void>(fail(reason::not_enabled, "the gateway"));
-        }
-        return open_thin(context, std::move(*request));
-      });
+  return answering(place_, context, "open_session",
+                   [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                     if (auto open = desk_.admission(); !open) return open;
+                     auto request =
+                         read_wish(context.getParams().getCall(), context.getParams().getWish());
+                     if (!request) return expected<void>(unexpected_error(request.error()));
+                     if (!request->thin) return open_direct(context, std::move(*request));
+                     if (!desk_.has_gateway()) {
+                       return expected<void>(fail(reason::not_enabled, "the gateway"));
+                     }
+                     return open_thin(context, std::move(*request));
+                   });
 }
 
 kj::Promise<expected<void>> tier_service::open_direct(OpenSessionContext context,
                                                       session_request request) {
   const incarnation_id incarnation = request.incarnation;
   return desk_.open(std::move(request))
-      .then([this, context, incarnation](
-                expected<session_grant> grant) mutable -> expected<void> {
+      .then([this, context, incarnation](expected<session_grant> grant) mutable -> expected<void> {
         if (!grant) return unexpected_error(grant.error());
         context.getResults().setSession(
             kj::heap<session_service>(place_, *grant, incarnation, false));
@@ -158,8 +158,8 @@ kj::Promise<expected<void>> tier_service::open_thin(OpenSessionContext context,
   const incarnation_id incarnation = request.incarnation;
   const std::uint8_t return_mode = request.return_mode;
   return desk_.open(std::move(request))
-      .then([this, context, incarnation, return_mode](
-                expected<session_grant> grant) mutable -> outcome {
+      .then([this, context, incarnation,
+             return_mode](expected<session_grant> grant) mutable -> outcome {
         if (!grant) return expected<void>(unexpected_error(grant.error()));
         // From here on the service gives the session back when it is dropped.
         auto service = kj::heap<session_service>(place_, *grant, incarnation, true);
@@ -188,20 +188,19 @@ kj::Promise<expected<void>> tier_service::open_thin(OpenSessionContext context,
 }
 
 kj::Promise<void> tier_service::resumeSession(ResumeSessionContext context) {
-  return answering(
-      place_, context, "resume_session",
-      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
-        const session_id session(context.getParams().getSession());
-        const incarnation_id incarnation(context.getParams().getIncarnation());
-        return desk_.resume(session, incarnation)
-            .then([this, context, incarnation](
-                      expected<session_grant> grant) mutable -> expected<void> {
-              if (!grant) return unexpected_error(grant.error());
-              context.getResults().setSession(
-                  kj::heap<session_service>(place_, *grant, incarnation, false));
-              return write_grant(context.getResults().initGrant(), *grant);
-            });
-      });
+  return answering(place_, context, "resume_session",
+                   [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                     const session_id session(context.getParams().getSession());
+                     const incarnation_id incarnation(context.getParams().getIncarnation());
+                     return desk_.resume(session, incarnation)
+                         .then([this, context, incarnation](
+                                   expected<session_grant> grant) mutable -> expected<void> {
+                           if (!grant) return unexpected_error(grant.error());
+                           context.getResults().setSession(
+                               kj::heap<session_service>(place_, *grant, incarnation, false));
+                           return write_grant(context.getResults().initGrant(), *grant);
+                         });
+                   });
 }
 
 kj::Promise<void> tier_service::admin(AdminContext context) {

@@ -262,8 +262,9 @@ TEST(rpc_connect, a_call_waits_for_a_coordinator_that_is_about_to_come) {
   const auto link = link_to(server);
   server.stop();
   std::thread later([&] { server.start(); });
-  EXPECT_TRUE(link->snapshot(k_patience));
+  const auto newest = link->snapshot(k_patience);
   later.join();
+  EXPECT_TRUE(newest) << newest.error().text;
 }
 
 TEST(rpc_link, leaves_the_signals_of_its_process_alone) {

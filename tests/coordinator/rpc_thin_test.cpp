@@ -30,9 +30,9 @@ class rpc_thin : public testing::Test {
  protected:
   rpc_thin() {
     control.on_attach = [this](const attach_session& a, const fake_tier::held&) {
-      return tier.attach({source_id(static_cast<std::uint16_t>(a.session.value)), a.session,
-                          a.incarnation},
-                         a.shape, a.address);
+      return tier.attach(
+          {source_id(static_cast<std::uint16_t>(a.session.value)), a.session, a.incarnation},
+          a.shape, a.address);
     };
     link = std::move(*client::connect(server.address(), k_patience));
   }
@@ -74,8 +74,9 @@ TEST_F(rpc_thin, forwards_exactly_what_the_experts_compute) {
 TEST_F(rpc_thin, routes_logits_of_every_row_dtype) {
   const session_id session = open();
   const inputs in(tier.shape, 2, 3);
-  const std::vector<std::uint16_t> logits = {0, 0x3f80, 0, 0x4000, 0, 0x4040, 0, 0,   // bf16
-                                             0x4080, 0, 0, 0, 0x3f80, 0, 0x4000, 0};
+  const std::vector<std::uint16_t> logits = {
+      0,      0x3f80, 0, 0x4000, 0,      0x4040, 0,      0,  // bf16
+      0x4080, 0,      0, 0,      0x3f80, 0,      0x4000, 0};
   auto call = call_of(in);
   call.ids = {};
   call.weights = {};
@@ -128,7 +129,8 @@ TEST_F(rpc_thin, bad_input_is_refused_with_its_numbers) {
             "logits has shape 12 bytes; expected 2 x 8 x f32 = 64 bytes");
   call = good;
   call.layer = layer_id(1);
-  EXPECT_EQ(refusal(session, call, status::invalid), "layer 1 is not served; MoE layers: 0, 2 to 3");
+  EXPECT_EQ(refusal(session, call, status::invalid),
+            "layer 1 is not served; MoE layers: 0, 2 to 3");
   auto ids = in.ids;
   ids[4] = -2;
   call = good;
@@ -240,7 +242,8 @@ TEST_F(rpc_thin, forwards_go_on_under_the_same_session_after_the_server_was_kill
   const inputs in(tier.shape, 4, 1);
   for (int round = 0; round < 3; ++round) {
     server.stop();
-    auto waiting = std::async(std::launch::async, [&] { return link->forward(session, call_of(in)); });
+    auto waiting =
+        std::async(std::launch::async, [&] { return link->forward(session, call_of(in)); });
     const time_ns up = monotonic_now();
     server.start();
     const auto out = waiting.get();
@@ -251,6 +254,37 @@ TEST_F(rpc_thin, forwards_go_on_under_the_same_session_after_the_server_was_kill
   }
   EXPECT_FALSE(link->session_lost(session));
   EXPECT_TRUE(link->close_session(session, k_patience));
+}
+
+TEST_F(rpc_thin, a_drained_server_ends_what_is_in_service_and_admits_nothing) {
+  const session_id session = open();
+  raw_client raw(server.port);
+  auto wish = raw.tier().openSessionRequest();
+  wish.initWish().setThin(true);
+  auto opened = raw.send(wish);
+  ASSERT_EQ(raw.refusal(opened), "");
+  inputs in(tier.shape, 1, 1);
+  in.ids = {0, -1, -1};
+  tier.workers[0]->freeze(true);
+  auto request = opened.getSession().forwardRequest();
+  client::write_call(request.initCall(), 77, 1, k_patience);
+  client::write_rows(request.initRows(), call_of(in));
+  auto in_service = request.send();
+  raw.send(raw.tier().pingRequest());  // answered, so what was sent before is in service
+
+  EXPECT_FALSE(server.server->drain(20 * k_millisecond));
+  EXPECT_EQ(raw.refusal(raw.send(raw.tier().openSessionRequest())),
+            "the coordinator is shutting down");
+  // One that comes now rides the restart out.
+  auto later = std::async(std::launch::async, [&] { return link->forward(session, call_of(in)); });
+  tier.workers[0]->freeze(false);
+  EXPECT_EQ(raw.refusal(in_service.wait(raw.loop.scope())), "");
+  EXPECT_TRUE(server.server->drain(k_patience));
+  server.stop();
+  server.start();
+  const auto out = later.get();
+  ASSERT_TRUE(out) << out.error().text;
+  EXPECT_EQ(out->output, in.exact(tier.shape));
 }
 
 TEST_F(rpc_thin, a_lost_workers_rows_are_served_by_its_replica_once_the_snapshot_says_so) {

@@ -12,9 +12,9 @@ namespace moetier::client {
 class broadcast final {
  public:
   kj::Promise<void> next() {
-    waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(),
-                                  [](auto& w) { return !w->isWaiting(); }),
-                   waiting_.end());
+    waiting_.erase(
+        std::remove_if(waiting_.begin(), waiting_.end(), [](auto& w) { return !w->isWaiting(); }),
+        waiting_.end());
     auto pair = kj::newPromiseAndFulfiller<void>();
     waiting_.push_back(kj::mv(pair.fulfiller));
     return kj::mv(pair.promise);

@@ -55,8 +55,8 @@ connection::connection(rpc_loop& loop, int fd)
 
 kj::Promise<connect_result> connect_socket(rpc_loop& loop, const socket_address& to,
                                            duration_ns limit) {
-  auto fd = kj::heap<owned_fd>(
-      socket(to.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  auto fd =
+      kj::heap<owned_fd>(socket(to.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd->get() < 0) return connect_result{-1, errno};
   if (connect(fd->get(), to.get(), to.length) == 0) return connect_result{fd->release(), 0};
   if (errno != EINPROGRESS) return connect_result{-1, errno};
@@ -69,7 +69,9 @@ kj::Promise<connect_result> connect_socket(rpc_loop& loop, const socket_address&
         const int error = pending_error(socket_fd.get());
         return error == 0 ? connect_result{socket_fd.release(), 0} : connect_result{-1, error};
       })
-      .exclusiveJoin(loop.delay(limit).then([] { return connect_result{-1, ETIMEDOUT}; }))
+      .exclusiveJoin(loop.delay(limit).then([] {
+        return connect_result{-1, ETIMEDOUT};
+      }))
       .attach(kj::mv(fd));
 }
 

@@ -222,7 +222,7 @@ kj::Promise<void> contact::resume(session_id id, std::uint64_t number) {
         [decide](capnp::Response<rpc::Tier::OpenSessionResults>&& r) {
           return decide(r.getStatus(), r.getGrant(), r.getSession());
         },
-        again);
+        kj::cp(again));
   }
   auto request = connection_->tier().resumeSessionRequest();
   write_call(request.initCall(), k_resume_limit);
@@ -232,7 +232,7 @@ kj::Promise<void> contact::resume(session_id id, std::uint64_t number) {
       [decide](capnp::Response<rpc::Tier::ResumeSessionResults>&& r) {
         return decide(r.getStatus(), r.getGrant(), r.getSession());
       },
-      again);
+      kj::cp(again));
 }
 
 kj::Promise<void> contact::watch(session_id id, std::uint64_t number) {
@@ -247,8 +247,8 @@ kj::Promise<void> contact::watch(session_id id, std::uint64_t number) {
     seen.setSharesCounter(newest->shares.revision().counter);
   }
   return request.send().then(
-      [this, id, number](
-          capnp::Response<rpc::Session::WatchResults>&& response) -> kj::Promise<void> {
+      [this, id,
+       number](capnp::Response<rpc::Session::WatchResults>&& response) -> kj::Promise<void> {
         const auto answer = read_status(response.getStatus());
         if (!answer && is_final(answer.error())) {
           lose_session(id, answer.error());
@@ -294,8 +294,8 @@ std::optional<error> contact::refusal(session_id id) const {
 
 expected<transport::snapshot_ptr> contact::adopt(capnp::Data::Reader bytes) {
   if (bytes.size() == 0) return fail(reason::not_ready, "nothing is committed yet");
-  auto decoded = transport::snapshot_from_bytes(
-      std::as_bytes(std::span(bytes.begin(), bytes.size())));
+  auto decoded =
+      transport::snapshot_from_bytes(std::as_bytes(std::span(bytes.begin(), bytes.size())));
   if (!decoded) return unexpected_error(decoded.error());
   auto snapshot = std::make_shared<const transport::routing_snapshot>(std::move(*decoded));
   if (news_.snapshots.offer(snapshot)) news_.tell(link_event::snapshot, session_id{});
@@ -324,7 +324,7 @@ void contact::write_call(rpc::Call::Builder to, duration_ns limit, std::uint64_t
 
 template <class T>
 contact::reply<T> contact::ask(const char* name, duration_ns limit, duration_ns slack,
-                                attempt<T> once) {
+                               attempt<T> once) {
   limit = std::min(limit, k_deadline_max);
   auto late = loop_.delay(limit + slack).then([this, name, limit]() -> expected<T> {
     if (!usable()) return fail(reason::coordinator_unreached, last_failure_);
@@ -341,14 +341,20 @@ contact::reply<T> contact::tries(std::shared_ptr<attempt<T>> once, time_ns end) 
   if (hopeless_) return expected<T>(unexpected_error(*hopeless_));
   if (usable()) {
     KJ_IF_MAYBE (sent, (*once)(end - now)) {
-      return sent->catch_([this, once, end, number = number_](kj::Exception&& e) -> reply<T> {
-        if (e.getType() == kj::Exception::Type::DISCONNECTED || number != number_) {
-          lose(number);
-          return tries<T>(once, end);
-        }
-        // Not a refusal, which comes as a status: the other side breaks the protocol.
-        return expected<T>(fail(reason::internal_error, "the answer breaks the protocol"));
-      });
+      auto judge = [this, once, end](expected<T> result) -> reply<T> {
+        if (result || result.error().why != reason::shutting_down) return result;
+        // It will be gone in a moment, and back or replaced in the next.
+        return changed_.next().then([this, once, end] { return tries<T>(once, end); });
+      };
+      return sent->then(
+          kj::mv(judge), [this, once, end, number = number_](kj::Exception&& e) -> reply<T> {
+            if (e.getType() == kj::Exception::Type::DISCONNECTED || number != number_) {
+              lose(number);
+              return tries<T>(once, end);
+            }
+            // Not a refusal, which comes as a status: the other side breaks the protocol.
+            return expected<T>(fail(reason::internal_error, "the answer breaks the protocol"));
+          });
     }
   }
   return changed_.next().then([this, once, end] { return tries<T>(once, end); });
@@ -365,21 +371,19 @@ contact::reply<transport::snapshot_ptr> contact::snapshot(duration_ns limit) {
       "snapshot", limit, 0, [this](duration_ns left) -> kj::Maybe<reply<transport::snapshot_ptr>> {
         auto request = connection_->tier().snapshotRequest();
         write_call(request.initCall(), left);
-        return request.send().then(
-            [this](capnp::Response<rpc::Tier::SnapshotResults>&& response)
-                -> expected<transport::snapshot_ptr> {
-              const auto answer = read_status(response.getStatus());
-              if (!answer) return unexpected_error(answer.error());
-              return adopt(response.getSnapshot());
-            });
+        return request.send().then([this](capnp::Response<rpc::Tier::SnapshotResults>&& response)
+                                       -> expected<transport::snapshot_ptr> {
+          const auto answer = read_status(response.getStatus());
+          if (!answer) return unexpected_error(answer.error());
+          return adopt(response.getSnapshot());
+        });
       });
 }
 
 contact::reply<session_granted> contact::open(session_wish wish, duration_ns limit) {
   if (sessions_.size() >= k_sessions_per_link_max) {
-    return expected<session_granted>(
-        fail(reason::limit_exceeded, "sessions of one link", sessions_.size() + 1,
-             k_sessions_per_link_max));
+    return expected<session_granted>(fail(reason::limit_exceeded, "sessions of one link",
+                                          sessions_.size() + 1, k_sessions_per_link_max));
   }
   return ask<session_granted>(
       "open_session", limit, 0,
@@ -387,34 +391,33 @@ contact::reply<session_granted> contact::open(session_wish wish, duration_ns lim
         auto request = connection_->tier().openSessionRequest();
         write_call(request.initCall(), left);
         write_wish(request.initWish(), wish);
-        return request.send().then(
-            [this, wish, number = number_](capnp::Response<rpc::Tier::OpenSessionResults>&& response)
-                -> expected<session_granted> {
-              const auto answer = read_status(response.getStatus());
-              if (!answer) return unexpected_error(answer.error());
-              auto granted = take_grant(response.getGrant());
-              if (!granted) return granted;
-              auto s = std::make_unique<session>();
-              s->wish = wish;
-              s->server_id = granted->session;
-              s->lease = response.getGrant().getLeaseNs();
-              s->call_deadline = granted->call_deadline;
-              s->capability = response.getSession();
-              s->number = number;
-              sessions_[granted->session] = std::move(s);
-              highest_ = std::max(highest_, granted->session);
-              news_.session_opened(granted->session);
-              if (number == number_) connection_tasks_->add(watch(granted->session, number));
-              return granted;
-            });
+        return request.send().then([this, wish, number = number_](
+                                       capnp::Response<rpc::Tier::OpenSessionResults>&& response)
+                                       -> expected<session_granted> {
+          const auto answer = read_status(response.getStatus());
+          if (!answer) return unexpected_error(answer.error());
+          auto granted = take_grant(response.getGrant());
+          if (!granted) return granted;
+          auto s = std::make_unique<session>();
+          s->wish = wish;
+          s->server_id = granted->session;
+          s->lease = response.getGrant().getLeaseNs();
+          s->call_deadline = granted->call_deadline;
+          s->capability = response.getSession();
+          s->number = number;
+          sessions_[granted->session] = std::move(s);
+          highest_ = std::max(highest_, granted->session);
+          news_.session_opened(granted->session);
+          if (number == number_) connection_tasks_->add(watch(granted->session, number));
+          return granted;
+        });
       });
 }
 
 contact::reply<void> contact::attach(session_id id, transport::source_shape shape,
-                                      transport::member_address address, duration_ns limit) {
+                                     transport::member_address address, duration_ns limit) {
   return ask<void>(
-      "attach", limit, 0,
-      [this, id, shape, address](duration_ns left) -> kj::Maybe<reply<void>> {
+      "attach", limit, 0, [this, id, shape, address](duration_ns left) -> kj::Maybe<reply<void>> {
         if (auto never = refusal(id)) return reply<void>(expected<void>(unexpected_error(*never)));
         session* const s = ready(id);
         if (s == nullptr) return nullptr;
@@ -473,13 +476,12 @@ contact::reply<thin_result> contact::forward(session_id id, const thin_call& cal
         auto request = KJ_ASSERT_NONNULL(s->capability).forwardRequest(rows_size_hint(call));
         write_call(request.initCall(), left, number);
         write_rows(request.initRows(), call);
-        return request.send().then(
-            [call](capnp::Response<rpc::Session::ForwardResults>&& response)
-                -> expected<thin_result> {
-              const auto answer = read_status(response.getStatus());
-              if (!answer) return unexpected_error(answer.error());
-              return read_sums(response.getSums(), call.tokens);
-            });
+        return request.send().then([call](capnp::Response<rpc::Session::ForwardResults>&& response)
+                                       -> expected<thin_result> {
+          const auto answer = read_status(response.getStatus());
+          if (!answer) return unexpected_error(answer.error());
+          return read_sums(response.getSums(), call.tokens);
+        });
       });
 }
 
@@ -490,7 +492,8 @@ contact::reply<std::string> contact::document(bool placement, duration_ns limit)
         auto admin = connection_->tier().adminRequest();
         write_call(admin.initCall(), left);
         auto capability = admin.send().getAdmin();  // pipelined: one round trip
-        const auto take = [](rpc::Status::Reader s, capnp::Text::Reader t) -> expected<std::string> {
+        const auto take = [](rpc::Status::Reader s,
+                             capnp::Text::Reader t) -> expected<std::string> {
           const auto answer = read_status(s);
           if (!answer) return unexpected_error(answer.error());
           return std::string(t.cStr(), t.size());

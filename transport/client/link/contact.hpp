@@ -37,7 +37,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
   reply<transport::snapshot_ptr> snapshot(duration_ns limit);
   reply<session_granted> open(session_wish wish, duration_ns limit);
   reply<void> attach(session_id session, transport::source_shape shape,
-                      transport::member_address address, duration_ns limit);
+                     transport::member_address address, duration_ns limit);
   reply<void> close(session_id session, duration_ns limit);
   // Requires: what `call` points to lives until the answer is there.
   reply<thin_result> forward(session_id session, const thin_call& call);
@@ -89,17 +89,17 @@ class contact final : private kj::TaskSet::ErrorHandler {
   std::uint64_t jitter_;
 
   kj::Own<connection> connection_;
-  bool greeted_ = false;           // the protocol was compared: calls may use connection_
-  std::uint64_t number_ = 0;       // of the connection in use; rises with every loss
+  bool greeted_ = false;      // the protocol was compared: calls may use connection_
+  std::uint64_t number_ = 0;  // of the connection in use; rises with every loss
   kj::Own<kj::PromiseFulfiller<void>> lost_;  // of the connection in use
   bool was_connected_ = false;
   duration_ns backoff_ = k_backoff_first;
   std::string last_failure_ = "not tried yet";
   std::optional<error> hopeless_;  // the coordinator speaks no common protocol
   std::map<session_id, std::unique_ptr<session>> sessions_;
-  session_id highest_;                        // ever opened here
-  broadcast changed_;                         // connection, session or hope changed
-  kj::Own<kj::TaskSet> connection_tasks_;     // end with the connection
+  session_id highest_;                     // ever opened here
+  broadcast changed_;                      // connection, session or hope changed
+  kj::Own<kj::TaskSet> connection_tasks_;  // end with the connection
   kj::TaskSet tasks_;
 };
 

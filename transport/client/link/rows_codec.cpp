@@ -17,8 +17,8 @@ expected<dtype> row_dtype(std::string_view name, std::uint8_t number) {
   const auto type = static_cast<dtype>(number);
   if (type == dtype::f32 || type == dtype::f16 || type == dtype::bf16) return type;
   const bool known = number <= static_cast<std::uint8_t>(dtype::u32);
-  return fail(reason::invalid_dtype, name, known ? std::string(dtype_name(type))
-                                                 : fmt::format("number {}", number),
+  return fail(reason::invalid_dtype, name,
+              known ? std::string(dtype_name(type)) : fmt::format("number {}", number),
               k_row_dtypes);
 }
 
@@ -95,8 +95,8 @@ expected<void> check_forward_size(const thin_call& call) {
 }
 
 capnp::MessageSize rows_size_hint(const thin_call& call) noexcept {
-  const std::size_t bytes = call.hidden.size() + call.logits.size() + call.ids.size_bytes() +
-                            call.weights.size_bytes();
+  const std::size_t bytes =
+      call.hidden.size() + call.logits.size() + call.ids.size_bytes() + call.weights.size_bytes();
   return {bytes / sizeof(capnp::word) + 64, 0};
 }
 
@@ -174,8 +174,8 @@ expected<thin_result> read_sums(rpc::Session::Sums::Reader from, std::uint32_t t
   const auto ids = from.getIds();
   const auto weights = from.getWeights();
   const std::uint64_t row = tokens == 0 ? 0 : output.size() / tokens;
-  const bool sound = row * tokens == output.size() && row % sizeof(float) == 0 &&
-                     ids.size() == weights.size();
+  const bool sound =
+      row * tokens == output.size() && row % sizeof(float) == 0 && ids.size() == weights.size();
   if (!sound) return fail(reason::frame_malformed, "sums do not fit their rows");
   thin_result result;
   result.output.resize(output.size() / sizeof(float));

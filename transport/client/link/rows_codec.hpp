@@ -1,6 +1,6 @@
 #pragma once
-// The tensors and shapes of the client RPC as values and back: rows and sums of a thin call, wishes,
-// source shapes. Sizes are checked in 64 bits before anything is allocated. Thread: any.
+// The tensors and shapes of the client RPC as values and back: rows and sums of a thin call,
+// wishes, source shapes. Sizes are checked in 64 bits before anything is allocated. Thread: any.
 
 #include <span>
 

@@ -144,8 +144,7 @@ void rpc_loop::wake() const {
 
 bool rpc_loop::take_events(int timeout_ms) {
   std::array<epoll_event, 64> events;
-  const int count =
-      epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
+  const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), timeout_ms);
   bool woken = false;
   for (int i = 0; i < count; ++i) {
     const epoll_event& e = events[static_cast<std::size_t>(i)];

@@ -55,10 +55,10 @@ class received final : public capnp::MessageReader {
 }  // namespace
 
 struct rpc_stream::incoming {
-  std::array<std::uint32_t, 2> first{};    // segments - 1, words of segment 0
-  std::vector<std::uint32_t> rest;         // words of segments 1.., padded to a whole word
-  std::vector<std::uint32_t> sizes;        // all segments
-  std::vector<std::uint64_t> words;         // the body as far as received
+  std::array<std::uint32_t, 2> first{};  // segments - 1, words of segment 0
+  std::vector<std::uint32_t> rest;       // words of segments 1.., padded to a whole word
+  std::vector<std::uint32_t> sizes;      // all segments
+  std::vector<std::uint64_t> words;      // the body as far as received
   std::size_t words_total = 0;
 };
 
@@ -121,11 +121,11 @@ kj::Promise<bool> rpc_stream::fill_body(incoming& message) {
   const std::size_t have = message.words.size();
   if (have == message.words_total) return true;
   // First one step, then twice what is here: the memory held is at most twice the bytes received.
-  const std::size_t want = std::min(
-      message.words_total, std::max(have * 2, k_body_step_bytes / sizeof(capnp::word)));
+  const std::size_t want =
+      std::min(message.words_total, std::max(have * 2, k_body_step_bytes / sizeof(capnp::word)));
   message.words.resize(want);
-  const auto part = std::as_writable_bytes(std::span(message.words)).subspan(
-      have * sizeof(capnp::word));
+  const auto part =
+      std::as_writable_bytes(std::span(message.words)).subspan(have * sizeof(capnp::word));
   return fill(part).then([this, &message](bool whole) -> kj::Promise<bool> {
     if (!whole) refuse("the stream ends inside a message");
     return fill_body(message);
@@ -202,11 +202,11 @@ kj::Promise<void> rpc_stream::writeMessage(
   message->table.push_back(static_cast<std::uint32_t>(segments.size() - 1));
   for (const auto& s : segments) message->table.push_back(static_cast<std::uint32_t>(s.size()));
   if (message->table.size() % 2 != 0) message->table.push_back(0);
-  message->pieces.push_back(
-      {message->table.data(), message->table.size() * sizeof(std::uint32_t)});
+  message->pieces.push_back({message->table.data(), message->table.size() * sizeof(std::uint32_t)});
   for (const auto& s : segments) {
     // iovec is not const correct; the words are only read.
-    message->pieces.push_back({const_cast<capnp::word*>(s.begin()), s.size() * sizeof(capnp::word)});
+    message->pieces.push_back(
+        {const_cast<capnp::word*>(s.begin()), s.size() * sizeof(capnp::word)});
   }
   auto done = flush(*message);
   return done.attach(kj::mv(message));
@@ -226,8 +226,7 @@ kj::Promise<void> rpc_stream::end() {
   return kj::READY_NOW;
 }
 
-std::size_t framed_bytes(
-    kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) noexcept {
+std::size_t framed_bytes(kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments) noexcept {
   std::size_t words = segments.size() / 2 + 1;
   for (const auto& s : segments) words += s.size();
   return words * sizeof(capnp::word);

@@ -1,7 +1,7 @@
 #pragma once
-// Where the newest routing snapshot hangs: one writer puts newer ones up, any number of readers look
-// at it or wait for a newer one. Owned by a link (a client's sessions read it) or by the gateway
-// (its thin sessions do). It keeps exactly one snapshot. Thread: any.
+// Where the newest routing snapshot hangs: one writer puts newer ones up, any number of readers
+// look at it or wait for a newer one. Owned by a link (a client's sessions read it) or by the
+// gateway (its thin sessions do). It keeps exactly one snapshot. Thread: any.
 
 #include <condition_variable>
 #include <mutex>

@@ -56,9 +56,8 @@ class link final : public tier_link {
   }
   expected<void> attach(session_id session, const transport::source_shape& shape,
                         const transport::member_address& address, duration_ns limit) override {
-    return ask<void>([&, session, limit](contact& c) {
-      return c.attach(session, shape, address, limit);
-    });
+    return ask<void>(
+        [&, session, limit](contact& c) { return c.attach(session, shape, address, limit); });
   }
   expected<void> close_session(session_id session, duration_ns limit) override {
     return ask<void>([=](contact& c) { return c.close(session, limit); });

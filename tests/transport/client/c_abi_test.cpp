@@ -383,6 +383,7 @@ TEST_F(c_abi, fails_a_step_with_a_typed_error_and_its_word) {
   auto replay = sized<moetier_step_options>();
   replay.replay = 1;
   ASSERT_EQ(moetier_step_begin(session, &replay, nullptr), MOETIER_OK);
+  r.call.deadline_ns = k_ample;
   EXPECT_EQ(moetier_forward(session, &r.call, &r.result, nullptr), MOETIER_OK) << last_text();
   ASSERT_EQ(moetier_step_end(session, nullptr, &report), MOETIER_OK);
   EXPECT_EQ(report.attempts, 2u);

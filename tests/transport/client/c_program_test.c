@@ -24,11 +24,14 @@ static int threads(void) {
   return count;
 }
 
+/* The runtime of a sanitizer may have a thread of its own. */
+static int sanitized(void) { return MOETIER_SANITIZED; }
+
 int main(void) {
   moetier_service *service = NULL;
   moetier_service_options options;
   const moetier_error *error;
-  if (threads() != 1) return failed("the library started a thread when it was loaded");
+  if (threads() > 1 && !sanitized()) return failed("the library started a thread when it was loaded");
   if (moetier_abi_version() != MOETIER_VERSION) return failed("version");
   if (moetier_last_error() != NULL) return failed("an error before the first failure");
 

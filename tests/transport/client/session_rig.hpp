@@ -8,6 +8,9 @@
 
 namespace moetier::client::toy {
 
+// A deadline that only a hang passes, however loaded the machine is.
+inline constexpr duration_ns k_ample = 60 * k_second;
+
 class session_rig {
  public:
   explicit session_rig(const tier_shape& tier = {}, source_session_options wish = {})
@@ -19,6 +22,7 @@ class session_rig {
     wish.source = source_id(2);
     wish.incarnation = incarnation_id(0xabc);
     if (wish.tokens_max == 0) wish.tokens_max = 16;
+    if (wish.call_deadline == k_second) wish.call_deadline = k_ample;
     if (wish.top_k == 0) wish.top_k = shape.top_k;
     wish.newest = [this] { return newest; };
     wish.wait_newer = [this](const transport::routing_snapshot& seen, duration_ns limit) {

@@ -48,7 +48,7 @@ class toy_link final : public tier_link {
                            .tokens_max = wish.tokens_max == 0 ? 16 : wish.tokens_max,
                            .micro_batches = wish.micro_batches,
                            .top_k = wish.top_k == 0 ? tier_.shape.top_k : wish.top_k,
-                           .call_deadline = k_second,
+                           .call_deadline = 60 * k_second,
                            .snapshot = tier_.newest};
   }
   expected<void> attach(session_id session, const transport::source_shape&,

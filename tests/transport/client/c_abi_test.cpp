@@ -2,6 +2,11 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cstddef>
+#include <fstream>
+#include <future>
+#include <thread>
+
 #include "tests/transport/client/session_rig.hpp"
 #include "tests/transport/client/toy_service.hpp"
 
@@ -303,6 +308,213 @@ TEST_F(c_abi, takes_older_structs_and_ignores_no_wish_of_newer_ones) {
   ASSERT_EQ(moetier_service_info(service, &info), MOETIER_OK);
   EXPECT_EQ(info.top_k, 3u);
   EXPECT_EQ(info.layers_total, 4711u);  // beyond what the caller has
+}
+
+// One entry of a struct's own list: where it begins and ends.
+struct extent {
+  std::size_t begin;
+  std::size_t end;
+};
+#define EXTENT(type, field) \
+  extent { offsetof(type, field), offsetof(type, field) + sizeof(type::field) }
+
+// Hands `call` a struct of every size up to its own; those that cut no field pass the size check.
+template <class T>
+void expect_cuts(const std::vector<extent>& fields, const std::function<moetier_status(T*)>& call) {
+  for (std::uint32_t size = 8; size <= sizeof(T); ++size) {
+    // As many bytes as are told and not one more, so that a sanitizer sees a read beyond.
+    const auto bytes = std::make_unique<std::byte[]>(size);
+    const std::uint32_t head[2] = {size, MOETIER_VERSION};
+    std::memset(bytes.get(), 0, size);
+    std::memcpy(bytes.get(), head, sizeof head);
+    const bool whole = size == sizeof(T) || std::ranges::any_of(fields, [&](extent f) {
+                         return f.begin == size || f.end == size;
+                       });
+    const moetier_status got = call(reinterpret_cast<T*>(bytes.get()));
+    EXPECT_EQ(got != MOETIER_VERSION_MISMATCH, whole) << size << ": " << last_text();
+  }
+}
+
+TEST_F(c_abi, takes_no_struct_whose_size_cuts_a_field) {
+  open();
+  const moetier_service_options half{.size = 12,
+                                     .version = MOETIER_VERSION,
+                                     .address = "tier:1",
+                                     .tenant = nullptr,
+                                     .tls = nullptr,
+                                     .connect_timeout_ns = 0,
+                                     .model_fingerprint = 0};
+  moetier_service* none = nullptr;
+  const auto refused = abi::open_service(&half, &none, world_of(tier));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, status::version);
+  EXPECT_EQ(refused.error().text,
+            "protocol version 1 of service options in 12 bytes is not supported; supported: sizes "
+            "that end where a field ends");
+
+  using service_options = moetier_service_options;
+  expect_cuts<service_options>(
+      {EXTENT(service_options, version), EXTENT(service_options, address),
+       EXTENT(service_options, tenant), EXTENT(service_options, tls),
+       EXTENT(service_options, connect_timeout_ns), EXTENT(service_options, model_fingerprint)},
+      [&](service_options* o) {
+        return abi::guarded([&] { return abi::open_service(o, &none, world_of(tier)); });
+      });
+  using model = moetier_model_info;
+  expect_cuts<model>(
+      {EXTENT(model, hidden_size), EXTENT(model, intermediate_size), EXTENT(model, experts),
+       EXTENT(model, top_k), EXTENT(model, layers_total), EXTENT(model, moe_layer_count),
+       EXTENT(model, moe_layers), EXTENT(model, fingerprint), EXTENT(model, epoch),
+       EXTENT(model, generation), EXTENT(model, workers), EXTENT(model, workers_live),
+       EXTENT(model, exact_allowed), EXTENT(model, routing_method), EXTENT(model, model_type),
+       EXTENT(model, carrier), EXTENT(model, backend)},
+      [&](model* m) { return moetier_service_info(service, m); });
+  using options = moetier_session_options;
+  expect_cuts<options>({EXTENT(options, deadline_class),
+                        EXTENT(options, max_tokens),
+                        EXTENT(options, micro_batches),
+                        EXTENT(options, top_k),
+                        EXTENT(options, return_mode),
+                        EXTENT(options, max_rows_per_chunk),
+                        EXTENT(options, call_deadline_ns),
+                        EXTENT(options, step_deadline_ns),
+                        EXTENT(options, open_timeout_ns),
+                        EXTENT(options, max_workers),
+                        EXTENT(options, dispatch_dtype),
+                        EXTENT(options, return_dtype),
+                        EXTENT(options, gate),
+                        EXTENT(options, shared_experts),
+                        EXTENT(options, ack),
+                        EXTENT(options, bad_rows),
+                        EXTENT(options, on_missing),
+                        EXTENT(options, max_missing_weight),
+                        EXTENT(options, low_latency),
+                        EXTENT(options, dry_run),
+                        EXTENT(options, repeat_counts)},
+                       [&](options* o) {
+                         moetier_session* other = nullptr;
+                         const moetier_status opened = moetier_session_open(service, o, &other);
+                         if (other != nullptr) moetier_session_close(other);
+                         return opened;
+                       });
+  using step = moetier_step_options;
+  expect_cuts<step>(
+      {EXTENT(step, replay), EXTENT(step, warmup), EXTENT(step, deadline_ns), EXTENT(step, counts),
+       EXTENT(step, counts_length), EXTENT(step, use_dp_padding)},
+      [&](step* o) { return moetier_step_begin(session, o, nullptr); });
+  using end = moetier_end_options;
+  expect_cuts<end>({EXTENT(end, version), EXTENT(end, wait)},
+                   [&](end* o) { return moetier_step_end(session, o, nullptr); });
+  using report = moetier_step_report;
+  expect_cuts<report>({EXTENT(report, status), EXTENT(report, attempts), EXTENT(report, step),
+                       EXTENT(report, generation), EXTENT(report, calls), EXTENT(report, replays),
+                       EXTENT(report, tokens)},
+                      [&](report* r) { return moetier_step_end(session, nullptr, r); });
+  using call = moetier_call;
+  moetier_ticket ticket = 0;
+  expect_cuts<call>(
+      {EXTENT(call, layer), EXTENT(call, micro_batch), EXTENT(call, repeat_idx),
+       EXTENT(call, repeat_count), EXTENT(call, hidden), EXTENT(call, logits), EXTENT(call, ids),
+       EXTENT(call, weights), EXTENT(call, deadline_ns), EXTENT(call, token_ids),
+       EXTENT(call, adapter_ids), EXTENT(call, token_count), EXTENT(call, hidden_ready)},
+      [&](call* c) { return moetier_submit(session, c, nullptr, &ticket); });
+  using result = moetier_result;
+  expect_cuts<result>({EXTENT(result, output), EXTENT(result, ids), EXTENT(result, weights),
+                       EXTENT(result, accumulate), EXTENT(result, missing_weight)},
+                      [&](result* r) { return moetier_collect(session, 5, r, nullptr); });
+  using event = moetier_event;
+  expect_cuts<event>({EXTENT(event, kind), EXTENT(event, workers_live), EXTENT(event, epoch),
+                      EXTENT(event, generation)},
+                     [&](event* e) { return moetier_next_event(session, e, 0); });
+  using stats = moetier_stats_snapshot;
+  expect_cuts<stats>({EXTENT(stats, steps), EXTENT(stats, calls), EXTENT(stats, tokens),
+                      EXTENT(stats, failures), EXTENT(stats, replays), EXTENT(stats, epoch),
+                      EXTENT(stats, generation), EXTENT(stats, workers),
+                      EXTENT(stats, workers_live), EXTENT(stats, route_ns), EXTENT(stats, pack_ns),
+                      EXTENT(stats, wait_ns), EXTENT(stats, sum_ns), EXTENT(stats, total_ns)},
+                     [&](stats* s) { return moetier_stats(session, s); });
+}
+
+TEST_F(c_abi, refuses_results_that_overlap_or_are_misaligned) {
+  open();
+  begin();
+  call_rig r(tier.shape, 4, 3);
+  std::vector<std::int32_t> used(14);
+  std::vector<float> used_weights(13);
+  tensor ids(used, 4, 3, k_dl_i32);
+  tensor weights(used_weights, 4, 3, k_dl_f32);
+  r.result.ids = &ids.dl;
+  r.result.weights = &weights.dl;
+  moetier_ticket ticket = 0;
+  ASSERT_EQ(moetier_submit(session, &r.call, nullptr, &ticket), MOETIER_OK);
+  const auto refused = [&](tensor& moved, void* to, const std::string& text) {
+    void* const home = std::exchange(moved.dl.data, to);
+    expect_refused(moetier_collect(session, ticket, &r.result, nullptr), MOETIER_INVALID, text);
+    moved.dl.data = home;
+  };
+  const std::string apart = "; allowed: memory apart from it";
+  refused(ids, r.out.data() + 39, "ids is partly in output" + apart);
+  refused(weights, r.out.data(), "weights is partly in output" + apart);
+  refused(weights, used.data() + 2, "weights is partly in ids" + apart);
+  const std::string aligned = " is misaligned; allowed: rows aligned to 4 bytes";
+  refused(ids, reinterpret_cast<std::byte*>(used.data()) + 2, "ids" + aligned);
+  refused(weights, reinterpret_cast<std::byte*>(used_weights.data()) + 1, "weights" + aligned);
+  ids.dl.byte_offset = 1;
+  refused(ids, used.data(), "ids" + aligned);
+  ids.dl.byte_offset = 0;
+
+  // The ticket is still good; parts that only touch are apart.
+  std::vector<float> row(12 + 40);
+  weights.dl.data = row.data();
+  r.output.dl.data = row.data() + 12;
+  ASSERT_EQ(moetier_collect(session, ticket, &r.result, nullptr), MOETIER_OK) << last_text();
+  r.out.assign(row.begin() + 12, row.end());
+  expect_near(r.out, r.in.exact(tier.shape));
+}
+
+TEST_F(c_abi, refuses_more_experts_per_token_than_the_models) {
+  auto options = sized<moetier_session_options>();
+  options.top_k = 4;
+  moetier_session* none = nullptr;
+  expect_refused(moetier_session_open(service, &options, &none), MOETIER_INVALID,
+                 "top_k is 4; at most 3");
+  EXPECT_TRUE(tier.wishes.empty());
+  options.top_k = 3;
+  open(options);
+}
+
+bool sleeps(pid_t thread) {
+  std::ifstream stat(fmt::format("/proc/self/task/{}/stat", thread));
+  std::string text;
+  std::getline(stat, text);
+  const auto name_end = text.rfind(')');
+  return name_end != std::string::npos && text.compare(name_end, 3, ") S") == 0;
+}
+
+TEST_F(c_abi, closing_a_session_ends_the_waits_for_its_events) {
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_EQ(moetier_session_open(service, nullptr, &session), MOETIER_OK);
+    std::array<std::future<std::pair<moetier_status, std::string>>, 3> waits;
+    std::array<std::atomic<pid_t>, 3> threads{};
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      waits[i] = std::async(std::launch::async, [&thread = threads[i], waited = session] {
+        auto event = sized<moetier_event>();
+        thread = ::gettid();
+        const moetier_status how = moetier_next_event(waited, &event, 3600 * k_second);
+        return std::pair(how, last_text());
+      });
+    }
+    // A wait must be under way when its session is closed. Once all sleep, none is on its way
+    // there.
+    while (!std::ranges::all_of(threads, [](const auto& t) { return t != 0 && sleeps(t); })) {
+      std::this_thread::yield();
+    }
+    const auto id = tier.attached.back();
+    EXPECT_EQ(moetier_session_close(std::exchange(session, nullptr)), MOETIER_OK);
+    for (auto& wait : waits) {
+      EXPECT_EQ(wait.get(), std::pair(MOETIER_CANCELLED, fmt::format("session {} is closed", id)));
+    }
+  }
 }
 
 TEST_F(c_abi, refuses_null_handles_and_pointers) {

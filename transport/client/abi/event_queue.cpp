@@ -42,17 +42,32 @@ void event_queue::push(const moetier_event& event) noexcept {
   came_.notify_one();
 }
 
-bool event_queue::pop(moetier_event& event, duration_ns limit) {
+event_wait event_queue::pop(moetier_event& event, duration_ns limit) {
   std::unique_lock lock(mutex_);
   const auto wait = std::chrono::nanoseconds(std::min(limit, k_wait_max));
-  if (!came_.wait_for(lock, wait, [&] { return count_ > 0; })) return false;
+  ++waiting_;
+  const bool ended = came_.wait_for(lock, wait, [&] { return count_ > 0 || closed_; });
+  --waiting_;
+  if (closed_) {
+    // Under the lock: close() and the queue's end come after this thread has let go of it.
+    if (waiting_ == 0) left_.notify_all();
+    return event_wait::closed;
+  }
+  if (!ended) return event_wait::none;
   event = ring_[first_];
   first_ = (first_ + 1) % k_events_max;
   if (--count_ == 0 && descriptor_ >= 0) {
     std::uint64_t all = 0;
     static_cast<void>(!::read(descriptor_, &all, sizeof all));
   }
-  return true;
+  return event_wait::came;
+}
+
+void event_queue::close() noexcept {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  came_.notify_all();
+  left_.wait(lock, [&] { return waiting_ == 0; });
 }
 
 }  // namespace moetier::abi

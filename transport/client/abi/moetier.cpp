@@ -169,14 +169,17 @@ moetier_status moetier_missing(moetier_session* session, moetier_ticket ticket, 
 
 moetier_status moetier_next_event(moetier_session* session, moetier_event* event,
                                   uint64_t timeout_ns) {
-  bool came = false;
+  event_wait how = event_wait::none;
   const moetier_status done = with(session, [&](abi::session& s) -> expected<void> {
     moetier_event next{};
     if (auto ok = write_struct("event", event, next); !ok) return ok;
-    came = s.events().pop(next, timeout_ns);
-    return came ? write_struct("event", event, next) : expected<void>{};
+    const session_id id = s.id();
+    how = s.events().pop(next, timeout_ns);
+    // If it was closed then the session is gone by now.
+    if (how == event_wait::closed) return fail(reason::session_closed, id.value);
+    return how == event_wait::came ? write_struct("event", event, next) : expected<void>{};
   });
-  return done == MOETIER_OK && !came ? MOETIER_PENDING : done;
+  return done == MOETIER_OK && how == event_wait::none ? MOETIER_PENDING : done;
 }
 
 int moetier_event_fd(moetier_session* session) {

@@ -10,7 +10,7 @@
  * - Every struct starts with size and version: set size to sizeof(the struct) and version to
  * MOETIER_VERSION, all else to zero, then what you want. Zero means the default. Bytes that this
  * library does not know must be zero, else MOETIER_VERSION_MISMATCH: no wish is ignored. What is
- * known but not built yet is MOETIER_UNSUPPORTED.
+ * known but not built yet is MOETIER_UNSUPPORTED. An older, shorter size ends where a field ends.
  * - Handles are opaque. Calls of a service are thread-safe; calls of one session are serialised by
  * the caller; sessions never wait for each other. A forked child may use no handle of its parent
  * (MOETIER_BAD_STATE).
@@ -127,7 +127,7 @@ typedef struct moetier_session_options {
   uint32_t deadline_class;     /* default and decode; prefill and batch are not enabled yet */
   uint32_t max_tokens;         /* per micro-batch; 0 = the tier's limit */
   uint32_t micro_batches;      /* 1..4; 0 = 1 */
-  uint32_t top_k;              /* 0 = the model's */
+  uint32_t top_k;              /* up to the model's; 0 = the model's */
   uint32_t return_mode;        /* partial or exact */
   uint32_t max_rows_per_chunk; /* 0 = max_tokens */
   uint64_t call_deadline_ns;   /* 0 = the tier's */
@@ -193,7 +193,7 @@ typedef struct moetier_result {
   uint32_t size, version;
   const DLTensor* output;         /* [T, H] f32, f16 or bf16; may be hidden itself */
   const DLTensor* ids;            /* [T, k] i32: routing as it was used; NULL = not wanted */
-  const DLTensor* weights;        /* [T, k] f32 */
+  const DLTensor* weights;        /* [T, k] f32; no two of the three overlap */
   uint32_t accumulate;            /* not enabled yet */
   const DLTensor* missing_weight; /* not enabled yet */
 } moetier_result;
@@ -284,7 +284,8 @@ MOETIER_API moetier_status moetier_forward(moetier_session* session, const moeti
 MOETIER_API moetier_status moetier_missing(moetier_session* session, moetier_ticket ticket,
                                            moetier_pair* pairs, size_t* count);
 
-/* Blocks up to timeout_ns; MOETIER_PENDING when no event came. Any thread. */
+/* Blocks up to timeout_ns; MOETIER_PENDING when no event came. Any thread. moetier_session_close
+ * ends a wait that is under way at once, with MOETIER_CANCELLED; none may begin after it. */
 MOETIER_API moetier_status moetier_next_event(moetier_session* session, moetier_event* event,
                                               uint64_t timeout_ns);
 MOETIER_API int moetier_event_fd(

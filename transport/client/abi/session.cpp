@@ -36,6 +36,14 @@ bool overlap(const tensor_view& a, const tensor_view& b) noexcept {
   return a.rows > 0 && b.rows > 0 && a.data < b.end() && b.data < a.end();
 }
 
+// Of a result's parts: what one of them gets would overwrite the other.
+expected<void> check_apart(const char* name, const tensor_view& a, const char* other,
+                           const tensor_view& b) {
+  if (!overlap(a, b)) return {};
+  return fail(reason::invalid_argument, name, fmt::format("partly in {}", other),
+              "memory apart from it");
+}
+
 }  // namespace
 
 // --- life ---------------------------------------------------------------------------------------
@@ -43,6 +51,12 @@ bool overlap(const tensor_view& a, const tensor_view& b) noexcept {
 expected<std::unique_ptr<session>> session::open(service& owner,
                                                  const moetier_session_options& options) {
   if (auto ok = check_wish(options); !ok) return unexpected_error(ok.error());
+  // The workers' row records hold the model's experts per token, no more.
+  const auto model = owner.info();
+  if (!model) return unexpected_error(model.error());
+  if (options.top_k > model->top_k) {
+    return fail(reason::limit_exceeded, "top_k", options.top_k, model->top_k);
+  }
   const client::session_wish wish{.tenant = owner.tenant(),
                                   .incarnation = random_incarnation(),
                                   .tokens_max = options.max_tokens,
@@ -113,6 +127,7 @@ session::~session() {
 }
 
 expected<void> session::close() {
+  events_.close();  // first: who waits there still reads this session
   source_->cancel();
   const session_id closed = std::exchange(granted_.session, session_id{});
   if (lost_.load(std::memory_order_relaxed)) return {};
@@ -330,6 +345,7 @@ expected<client::layer_result> session::read_result(const moetier_result& result
                 "hidden itself or memory apart from it");
   }
   client::layer_result read{.output = output->data, .type = output->type, .pitch = output->pitch};
+  tensor_view told_ids;
   const std::size_t picks = std::size_t{at.tokens} * granted_.top_k;
   if (result.ids != nullptr) {
     const auto ids = view_of("ids", result.ids, at.tokens, granted_.top_k);
@@ -341,6 +357,10 @@ expected<client::layer_result> session::read_result(const moetier_result& result
       return fail(reason::invalid_argument, "the row stride of ids", ids->pitch / 4,
                   fmt::format("{}", granted_.top_k));
     }
+    if (auto ok = check_apart("ids", *ids, "output", *output); !ok) {
+      return unexpected_error(ok.error());
+    }
+    told_ids = *ids;
     read.ids = std::span(reinterpret_cast<std::int32_t*>(ids->data), picks);
   }
   if (result.weights != nullptr) {
@@ -352,6 +372,12 @@ expected<client::layer_result> session::read_result(const moetier_result& result
     if (weights->rows > 1 && weights->pitch != granted_.top_k * sizeof(float)) {
       return fail(reason::invalid_argument, "the row stride of weights", weights->pitch / 4,
                   fmt::format("{}", granted_.top_k));
+    }
+    if (auto ok = check_apart("weights", *weights, "output", *output); !ok) {
+      return unexpected_error(ok.error());
+    }
+    if (auto ok = check_apart("weights", *weights, "ids", told_ids); !ok) {
+      return unexpected_error(ok.error());
     }
     read.weights = std::span(reinterpret_cast<float*>(weights->data), picks);
   }

@@ -77,6 +77,11 @@ expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uin
       return fail(reason::invalid_argument, name, "null", fmt::format("data of {}", shape_text(t)));
     }
     view.data = static_cast<std::byte*>(t.data) + t.byte_offset;
+    const std::size_t element = dtype_bytes(view.type);
+    if (reinterpret_cast<std::uintptr_t>(view.data) % element != 0) {
+      return fail(reason::invalid_argument, name, "misaligned",
+                  fmt::format("rows aligned to {} bytes", element));
+    }
   }
   return view;
 }

@@ -222,6 +222,44 @@ class PackageTest(unittest.TestCase):
         with session.step() as step:
             step.forward(2, x, ids=ids, weights=w)
 
+    def test_a_step_left_with_uncollected_tickets_says_so_and_the_next_one_works(self):
+        x, ids, w = inputs(4)
+        session = self.session(micro_batches=2)
+        with self.assertRaises(moetier.BadState) as caught:
+            with session.step() as step:
+                first = step.submit(2, x, ids=ids, weights=w)
+                second = step.submit(3, x, ids=ids, weights=w, micro_batch=1)
+        self.assertEqual(str(caught.exception), "the step ended with uncollected tickets: %d (layer 2, micro-batch 0), "
+                         "%d (layer 3, micro-batch 1); allowed: a step whose tickets were collected"
+                         % (first.number, second.number))
+        self.assertEqual((step.report.status, step.report.calls), ("OK", 2))
+        with session.step() as step:
+            y = step.forward(2, x, ids=ids, weights=w)
+        np.testing.assert_allclose(y, layer(x, ids, w), rtol=1e-5, atol=1e-5)
+
+    def test_an_uncollected_ticket_of_a_failed_call_ends_as_well(self):
+        x, ids, w = inputs(16)
+        session = self.session(call_deadline=0.003)
+        toy.toy_worker_acts(2, SILENT)
+        with self.assertRaisesRegex(moetier.BadState, "uncollected tickets: "):
+            with session.step() as step:
+                step.submit(2, x, ids=ids, weights=w)
+        self.assertEqual(step.report.status, "TIMEOUT")
+        toy.toy_worker_acts(2, ANSWER)
+        with session.step(replay=True) as step:
+            step.forward(2, x, ids=ids, weights=w, deadline=60)
+
+    def test_a_session_closes_while_the_coordinator_is_away(self):
+        toy.toy_coordinator_away(1)
+        self.addCleanup(toy.toy_coordinator_away, 0)
+        with self.tier.session() as left:
+            pass
+        self.assertTrue(left.closed)
+        self.tier.session().close()
+        self.tier.session()
+        self.tier.close()  # and with it its session
+        self.assertTrue(self.tier.closed)
+
     def test_closed_handles_say_so(self):
         session = self.session()
         session.close()

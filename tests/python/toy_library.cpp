@@ -1,5 +1,6 @@
 // libmoetier on a tier inside the process, for tests of the Python package: "tier:1" is the tier,
-// toy_worker_acts() tells a worker how to behave. One tier per process.
+// toy_worker_acts() tells a worker how to behave, toy_coordinator_away() the coordinator. One tier
+// per process.
 
 #include "tests/transport/client/toy_service.hpp"
 
@@ -16,6 +17,13 @@ extern "C" {
 
 MOETIER_API void toy_worker_acts(std::uint16_t worker, std::uint32_t how) {
   the_tier().carrier->workers[worker].acts = static_cast<moetier::client::toy::behaviour>(how);
+}
+
+MOETIER_API void toy_coordinator_away(std::uint32_t away) {
+  the_tier().refuse_close.reset();
+  if (away != 0) {
+    the_tier().refuse_close = moetier::make_error(moetier::reason::coordinator_unreached, "away");
+  }
 }
 
 MOETIER_API void toy_exact(std::uint32_t exact) {

@@ -26,6 +26,7 @@ struct toy_tier {
   std::set<std::uint32_t> lost;
   std::optional<error> refuse_open;
   std::optional<error> refuse_attach;
+  std::optional<error> refuse_close;
   std::uint32_t next_session = 1;
 
   toy_tier() { publish(make_snapshot(shape)); }
@@ -59,6 +60,7 @@ class toy_link final : public tier_link {
   }
   expected<void> close_session(session_id session, duration_ns) override {
     tier_.closed.push_back(session.value);
+    if (tier_.refuse_close) return unexpected_error(*tier_.refuse_close);
     return {};
   }
   expected<thin_result> forward(session_id, const thin_call&) override {

@@ -8,7 +8,7 @@ import numpy
 
 from . import _abi
 from ._tensor import empty_like, tensor
-from .errors import BadState, Degraded, Error, Invalid
+from .errors import BadState, Degraded, Error, Invalid, Unavailable
 
 Model = collections.namedtuple("Model", "model_type hidden_size intermediate_size experts top_k layers_total moe_layers "
                                         "fingerprint epoch generation workers workers_live exact_allowed routing_method "
@@ -192,16 +192,22 @@ class Session(_Handle):
             return
         handle, self._open_handle = self._open_handle, None
         self._service._sessions.remove(self)
-        _abi.check(_abi.library().moetier_session_close(handle))
+        try:
+            _abi.check(_abi.library().moetier_session_close(handle))
+        except Unavailable:
+            # The coordinator is away and cannot be told. What is here was freed all the same, and the lease lapses by
+            # itself, so there is nothing that the caller could do about it.
+            pass
 
 
 class Ticket:
     """One submitted call, to be collected once."""
 
-    __slots__ = ("number", "micro_batch", "_like", "_given", "_dtype", "_shape")
+    __slots__ = ("number", "layer", "micro_batch", "_like", "_given", "_dtype", "_shape")
 
-    def __init__(self, number, micro_batch, like, given, dtype):
+    def __init__(self, number, layer, micro_batch, like, given, dtype):
         self.number = number
+        self.layer = layer
         self.micro_batch = micro_batch
         self._like = like
         self._given = given
@@ -227,19 +233,24 @@ class Step:
     def __exit__(self, kind, exception, traceback):
         if self._session.closed:
             return
-        if kind is None:
-            self._end()
-            return
-        # The exception under way is the one to see; calls that nobody will collect any more are ended here.
-        for ticket in list(self._open.values()):
+        # Calls that nobody will collect any more are ended here: an outstanding one would keep the step open for ever.
+        left = list(self._open.values())
+        for ticket in left:
             try:
-                self.collect(ticket)
+                self.collect(ticket, numpy.empty(ticket._shape, numpy.float32))
             except Error:
                 pass
         try:
             self._end()
         except Error:
-            pass
+            # An exception under way is the one to see, then that the caller forgot a ticket.
+            if kind is None and not left:
+                raise
+        if kind is None and left:
+            raise BadState("the step ended with uncollected tickets: %s; allowed: a step whose tickets were collected"
+                           % ", ".join("%d (layer %d, micro-batch %d)" % (ticket.number, ticket.layer,
+                                                                          ticket.micro_batch) for ticket in left),
+                           reason="sequence")
 
     def _end(self):
         report = _abi.StepReport()
@@ -271,7 +282,7 @@ class Step:
         number = ctypes.c_uint64()
         _abi.check(_abi.library().moetier_submit(self._session._handle, ctypes.byref(call), self._stream,
                                                  ctypes.byref(number)))
-        ticket = Ticket(number.value, call.micro_batch, hidden, given, dtype)
+        ticket = Ticket(number.value, call.layer, call.micro_batch, hidden, given, dtype)
         self._open[ticket.number] = ticket
         return ticket
 

@@ -126,6 +126,17 @@ TEST(demo_layers, a_lost_worker_costs_a_replay_and_no_bit) {
   EXPECT_TRUE(same_bits(forward(*session, c), before));
 }
 
+TEST(demo_layers, a_worker_masked_for_a_while_serves_again) {
+  thread_tier tier(k_demo + "/model", {32, 32});
+  const auto session = tier.session({.tokens_max = k_rows, .mode = kernels::return_mode::exact});
+  const layer_case c{"novel.layer2", layer_id{2}};
+  const std::vector<float> before = forward(*session, c);
+  tier.mask(1, true);
+  EXPECT_TRUE(same_bits(forward(*session, c), before));
+  tier.mask(1, false);
+  EXPECT_TRUE(same_bits(forward(*session, c), before));
+}
+
 TEST(demo_layers, without_a_replica_the_lost_experts_are_named) {
   thread_tier tier(k_demo + "/model", {16, 16});
   const auto session = tier.session({.tokens_max = k_rows});

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,6 +28,16 @@ def ready(http):
             return answer.status == 200
     except (urllib.error.URLError, OSError):
         return False
+
+
+def other_model(folder):
+    """A folder whose config.json describes a model beside the demo's."""
+    config = json.loads((MODEL / "config.json").read_text())
+    config["moe_intermediate_size"] *= 2
+    path = pathlib.Path(folder) / "other"
+    path.mkdir()
+    (path / "config.json").write_text(json.dumps(config))
+    return str(path)
 
 
 class Up:
@@ -139,6 +150,24 @@ class FrozenCoordinator(unittest.TestCase):
             self.assertEqual(1, code)
 
 
+class OtherWeights(unittest.TestCase):
+    def test_a_worker_whose_weights_differ_from_the_tiers_ends_with_7(self):
+        with ProcessTier(workers=1) as tier, tempfile.TemporaryDirectory() as folder:
+            worker = tier.workers["worker@1"]
+            worker.kill()
+            path = pathlib.Path(folder) / "model"
+            shutil.copytree(MODEL, path)
+            tensors = bytearray((path / "model.safetensors").read_bytes())
+            header = json.loads(tensors[8:8 + int.from_bytes(tensors[:8], "little")])
+            first = min(value["data_offsets"][0] for name, value in header.items() if ".experts." in name)
+            tensors[8 + int.from_bytes(tensors[:8], "little") + first] ^= 1
+            (path / "model.safetensors").write_bytes(tensors)
+            worker.arguments[worker.arguments.index("--model") + 1] = str(path)
+            worker.start()
+            self.assertEqual(7, worker.process.wait(timeout=20), worker.log_text()[-2000:])
+            self.assertIn('"reason":"weight_mismatch"', worker.log_text())
+
+
 class Refusals(unittest.TestCase):
     """Each start that cannot work: its exit code, a sentence, and nothing left running."""
 
@@ -147,7 +176,12 @@ class Refusals(unittest.TestCase):
                               env={**os.environ, **(environment or {})})
         self.assertEqual(code, done.returncode, done.stderr)
         self.assertIn(sentence, done.stderr)
-        self.assertEqual("", done.stdout)
+        if "json" in arguments:
+            document = json.loads(done.stdout)
+            self.assertEqual("moetier.error.1", document["schema"])
+            self.assertEqual({"schema", "status", "reason", "text"}, set(document))
+        else:
+            self.assertEqual("", done.stdout)
 
     def test_a_busy_port_of_any_kind_is_9(self):
         with socket.socket() as busy, tempfile.TemporaryDirectory() as state:
@@ -181,11 +215,35 @@ class Refusals(unittest.TestCase):
         self.refuse(7, "cannot read", "worker", "--model", "/nowhere", "--http-listen", "127.0.0.1:0")
         self.refuse(7, "/nowhere.json", "up", "--model", str(MODEL), "--placement", "/nowhere.json", "--rpc-port", "0")
 
+    def test_a_bad_input_file_is_7_and_bad_words_about_it_2(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"\x7f" * 64)
+            file.flush()
+            forward = ("forward", "--layer", "1", "--in", file.name, "--out", file.name + ".out")
+            self.refuse(7, "the header of", *forward)
+            self.refuse(7, "the header of", *forward, "-o", "json")
+            self.refuse(2, "--address", *forward, "--address", "x")
+            self.refuse(2, "--layer", *forward, "--layer", "", "-o", "json")
+
+    def test_another_model_on_an_old_state_is_7_before_it_listens(self):
+        with tempfile.TemporaryDirectory() as folder:
+            state = folder + "/s"
+            with Up("--set", "coordinator.state_dir=" + state) as up:
+                self.assertEqual(0, up.end()[0])
+            other = other_model(folder)
+            listen = [word for flag in ("--rpc-listen", "--control-listen", "--http-listen")
+                      for word in (flag, "127.0.0.1:0")]
+            start = ("coordinator", "--model", other, "--state-dir", state, *listen)
+            self.refuse(7, "the tier serves", *start)
+            self.refuse(7, "the tier serves", *start, "-o", "json")
+
     def test_nobody_there_is_3(self):
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{closed.getsockname()[1]}"
-            self.refuse(3, "the coordinator is not reached", "status", "--address", address, "--timeout", "2s")
+            status = ("status", "--address", address, "--timeout", "2s")
+            self.refuse(3, "the coordinator is not reached", *status)
+            self.refuse(3, "the coordinator is not reached", *status, "-o", "json")
 
     def test_a_second_coordinator_on_one_state_is_refused(self):
         with Up("--set", f"coordinator.state_dir={tempfile.mkdtemp()}/s") as up:

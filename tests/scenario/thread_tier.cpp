@@ -100,6 +100,11 @@ void thread_tier::kill(std::size_t index) {
   publish(++revisions_);
 }
 
+void thread_tier::mask(std::size_t index, bool masked) {
+  live_[index] = !masked;
+  publish(++revisions_);
+}
+
 std::unique_ptr<client::source_session> thread_tier::session(
     client::source_session_options options) {
   const source_id source{next_source_++};

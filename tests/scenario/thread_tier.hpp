@@ -33,6 +33,8 @@ class thread_tier final {
 
   // The worker is gone: its member is killed, the next snapshot masks it.
   void kill(std::size_t index);
+  // The worker is suspected, or the suspicion is taken back: only the next snapshot differs.
+  void mask(std::size_t index, bool masked);
 
  private:
   struct worker;

@@ -116,14 +116,23 @@ session::~session() { cancel(); }
 
 void session::adopt(transport::snapshot_ptr next) {
   MOETIER_ASSERT(next != nullptr);
-  // Returned rows of a worker that is detached lie in memory that goes with it.
   for (std::size_t i = 0; i < workers_.attached_count(); ++i) {
-    if (workers_.keeps(i, *next)) continue;
+    if (workers_.serves(i, *next)) continue;
     const worker_id worker = workers_.attached_worker(i);
+    const bool kept = workers_.keeps(i, *next);
     for (clocked& c : tickets_) {
       if (!c.call.outstanding()) continue;
       for (std::size_t s = 0; s < workers_.spans(); ++s) {
-        if (workers_.worker_of(s) != worker || !c.call.uses(s)) continue;
+        if (workers_.worker_of(s) != worker) continue;
+        if (kept) {
+          // Only masked: what it owes is waited for no longer, and neither are its banks for chunks
+          // still to be sent; what it gave back stays good.
+          const bool owes = (c.call.awaited() >> s & 1) != 0;
+          if (owes || !c.call.fully_sent()) c.call.fail_late_of(s, workers_);
+          continue;
+        }
+        if (!c.call.uses(s)) continue;
+        // Returned rows of a worker that is detached lie in memory that goes with it.
         c.call.fail_lost(worker);
         c.call.abandon(*half_);
       }
@@ -310,10 +319,10 @@ void session::progress() {
   }
 }
 
-// Whether `next` takes an attached worker away.
+// Whether `next` takes an attached worker out of service.
 bool session::drops_a_worker(const transport::routing_snapshot& next) const noexcept {
   for (std::size_t i = 0; i < workers_.attached_count(); ++i) {
-    if (!workers_.keeps(i, next)) return true;
+    if (!workers_.serves(i, next)) return true;
   }
   return false;
 }

@@ -371,11 +371,12 @@ bool ticket::uses(std::size_t span) const noexcept {
 }
 
 void ticket::fail_late(const worker_table& workers) noexcept {
-  if (failure_) return;
-  // The lowest worker that owes something, with all bytes it owes to this call.
   const worker_mask mask = awaited();
-  if (mask == 0) return;
-  const auto span = static_cast<std::size_t>(std::countr_zero(mask));
+  if (mask != 0) fail_late_of(static_cast<std::size_t>(std::countr_zero(mask)), workers);
+}
+
+void ticket::fail_late_of(std::size_t span, const worker_table& workers) noexcept {
+  if (failure_) return;
   failure_ = {.kind = failure_kind::late, .worker = workers.worker_of(span)};
   for (const flight& f : flights_) {
     if (!f.used || (f.workers >> span & 1) == 0) continue;

@@ -91,6 +91,7 @@ class ticket final {
   // does but chunks wait for banks, those whose banks are missing.
   worker_mask awaited() const noexcept;
   void fail_late(const worker_table& workers) noexcept;
+  void fail_late_of(std::size_t span, const worker_table& workers) noexcept;
   void fail_lost(worker_id worker) noexcept;
   bool uses(std::size_t span) const noexcept;
 

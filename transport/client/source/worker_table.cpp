@@ -14,11 +14,18 @@ const transport::snapshot_worker* find_worker(const transport::routing_snapshot&
   return nullptr;
 }
 
+// A worker that is only masked stays attached: a suspicion may be taken back for the same process,
+// whose half still knows this source. It gets no rows meanwhile, since its shares are zero.
 bool worker_table::keeps(std::size_t index,
                          const transport::routing_snapshot& next) const noexcept {
   const member& m = members_[index];
   const auto* entry = find_worker(next, m.worker);
-  return !m.broken && entry != nullptr && entry->live && entry->incarnation == m.incarnation;
+  return !m.broken && entry != nullptr && entry->incarnation == m.incarnation;
+}
+
+bool worker_table::serves(std::size_t index,
+                          const transport::routing_snapshot& next) const noexcept {
+  return keeps(index, next) && find_worker(next, members_[index].worker)->live;
 }
 
 void worker_table::adopt(const transport::routing_snapshot& next, transport::SourceHalf& half) {

@@ -20,8 +20,9 @@ static_assert(k_workers_max <= k_spans_max);
 
 class worker_table final {
  public:
-  // Whether the attached worker `index` stays as it is under `next`.
+  // Whether the attached worker `index` stays attached under `next`, and whether it also serves.
   bool keeps(std::size_t index, const transport::routing_snapshot& next) const noexcept;
+  bool serves(std::size_t index, const transport::routing_snapshot& next) const noexcept;
 
   std::size_t attached_count() const noexcept { return members_.size(); }
   worker_id attached_worker(std::size_t index) const noexcept { return members_[index].worker; }

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -17,6 +18,14 @@
 
 namespace moetier {
 namespace {
+
+// Why nothing may be put at `path`; empty = it is free or holds a regular file. The rename of a
+// draft would replace a device, a pipe, a socket or a link itself, not write through it.
+std::string_view obstacle_at(const std::string& path) {
+  struct stat found = {};
+  if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return {};
+  return S_ISDIR(found.st_mode) ? "it is a directory" : "it exists and is no regular file";
+}
 
 // A file that exists under a temporary name until it is whole.
 class draft final {
@@ -150,6 +159,9 @@ expected<void> write_tensors(const std::string& path, std::span<const tensor_to_
   if (text->size() > k_safetensors_header_bytes_max)
     return fail(reason::limit_exceeded, fmt::format("the header of {} in bytes", path),
                 text->size(), k_safetensors_header_bytes_max);
+
+  if (const std::string_view obstacle = obstacle_at(path); !obstacle.empty())
+    return fail(reason::file_unwritable, path, obstacle);
 
   draft file(path);
   bool done = file.create() && file.write(little_endian(text->size())) &&

@@ -1,6 +1,9 @@
 #include "schemas/safetensors/tensor_file.hpp"
 
+#include <filesystem>
 #include <random>
+
+#include <sys/stat.h>
 
 #include "schemas/safetensors/tensor_writer.hpp"
 #include "tests/schemas/file/scratch_folder.hpp"
@@ -134,8 +137,22 @@ TEST(tensor_writer, names_the_file_that_it_cannot_write) {
             "cannot write DIR/none/f: No such file or directory");
   std::filesystem::create_directory(folder.file("d"));
   EXPECT_EQ(sentence(write_tensors(folder.file("d"), {}), folder),
-            "cannot write DIR/d: Is a directory");
+            "cannot write DIR/d: it is a directory");
   EXPECT_EQ(folder.files(), 1u) << "no temporary file is left";
+}
+
+TEST(tensor_writer, replaces_regular_files_only) {
+  const scratch_folder folder;
+  ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  std::filesystem::create_symlink(folder.file("pipe"), folder.file("link"));
+  for (const char* name : {"pipe", "link"}) {
+    const auto written = write_tensors(folder.file(name), {});
+    ASSERT_FALSE(written) << name;
+    EXPECT_EQ(written.error().why, reason::file_unwritable);
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(folder.file("pipe")));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.file("link")));
+  EXPECT_EQ(folder.files(), 2u) << "no temporary file is left";
 }
 
 TEST(tensor_file, any_mutation_of_a_file_is_read_or_refused) {

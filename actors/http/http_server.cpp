@@ -18,8 +18,10 @@
 namespace moetier::http {
 namespace {
 
-constexpr const char* k_threads = "2";
-constexpr const char* k_request_timeout_ms = "5000";
+// Connections that send nothing hold a thread each until the timeout: a handful of them must not
+// silence the health checks.
+constexpr const char* k_threads = "16";
+constexpr const char* k_request_timeout_ms = "1000";
 constexpr std::size_t k_messages_bytes_max = 4096;
 constexpr std::chrono::milliseconds k_nudge_interval{20};
 

@@ -1,6 +1,8 @@
 #include "actors/http/http_server.hpp"
 
+#include <chrono>
 #include <stdexcept>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -10,17 +12,22 @@
 namespace moetier::http {
 namespace {
 
-// One request, the whole answer.
-std::string ask(std::uint16_t port, const std::string& request) {
+// A connection, or -1.
+int open_connection(std::uint16_t port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(port);
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) {
-    ::close(fd);
-    return "(refused)";
-  }
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+// One request, the whole answer.
+std::string ask(std::uint16_t port, const std::string& request) {
+  const int fd = open_connection(port);
+  if (fd < 0) return "(refused)";
   EXPECT_EQ(::send(fd, request.data(), request.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(request.size()));
   std::string answer;
@@ -92,6 +99,17 @@ TEST(http_server, garbage_does_not_stop_it) {
   ask(port, "\x16\x03\x01 garbage\r\n\r\n");
   ask(port, std::string(100'000, 'A') + "\r\n\r\n");
   EXPECT_TRUE(ask(port, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 200 "));
+}
+
+TEST(http_server, half_open_connections_do_not_silence_it) {
+  const auto server = server_on_a_free_port();
+  const std::uint16_t port = server->address().port;
+  std::vector<int> half_open;
+  for (int i = 0; i < 12; ++i) half_open.push_back(open_connection(port));
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_TRUE(ask(port, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 200 "));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(2));
+  for (const int fd : half_open) ::close(fd);
 }
 
 TEST(http_server, a_busy_port_is_a_typed_error) {

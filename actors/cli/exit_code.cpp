@@ -26,6 +26,7 @@ exit_code exit_code_of(const error& e) noexcept {
   switch (e.code) {
     case status::timeout: return exit_code::deadline;
     case status::degraded: return exit_code::degraded;
+    case status::model_mismatch: return exit_code::bad_input;
     case status::denied: return exit_code::refused;
     case status::internal: return exit_code::internal;
     default: return exit_code::failed;

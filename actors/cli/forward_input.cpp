@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "actors/config/input_error.hpp"
 #include "schemas/base/assert.hpp"
 #include "schemas/safetensors/tensor_file.hpp"
 #include "schemas/safetensors/tensor_writer.hpp"
@@ -38,6 +39,11 @@ class reader final {
     if (logits && ids && options_.use.empty()) {
       return fail(reason::config_invalid, "--use", "not given",
                   "logits or ids, as the file holds both");
+    }
+    if (options_.use == "ids" ? !ids : options_.use == "logits" && !logits) {
+      return fail(
+          reason::config_invalid, "--use", options_.use,
+          fmt::format("what the file holds, and it has no tensor {}", name_of(options_.use)));
     }
     const bool use_ids = options_.use == "ids" || (options_.use.empty() && ids);
     auto done = use_ids ? read_ids() : read_logits();
@@ -201,7 +207,7 @@ std::vector<std::byte> from_f32(dtype type, const std::vector<float>& values) {
 
 expected<forward_input> read_forward_input(const forward_options& options) {
   const auto file = tensor_file::open(options.in);
-  if (!file) return tl::unexpected(file.error());
+  if (!file) return tl::unexpected(config::of_input_file(file.error()));
   return reader(**file, options).read();
 }
 

@@ -1,10 +1,13 @@
 #include "actors/roles/coordinator_role.hpp"
 
 #include <memory>
+#include <optional>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "actors/config/endpoint.hpp"
+#include "actors/config/input_error.hpp"
 #include "actors/control/coordinator_host.hpp"
 #include "actors/http/coordinator_probe.hpp"
 #include "actors/http/pages.hpp"
@@ -32,7 +35,7 @@ expected<coordinator::core_options> core_options_from(const config::settings& s)
   }
   coordinator::core_options o;
   auto model = read_config(s.model.path + "/config.json");
-  if (!model) return tl::unexpected(model.error());
+  if (!model) return tl::unexpected(config::of_input_file(model.error()));
   o.model = std::move(*model);
   o.workers_expected = s.coordinator.workers;
   if (!s.coordinator.placement.empty()) {
@@ -92,6 +95,7 @@ class coordinator_process final {
     auto store = coordinator::record_store::open(settings_.coordinator.state_dir);
     if (!store) return tl::unexpected(store.error());
     store_ = std::move(*store);
+    if (auto fits = check_stored(options->model); !fits) return tl::unexpected(fits.error());
     if (auto made = open_gateway(); !made) return tl::unexpected(made.error());
 
     const auto& security = settings_.security;
@@ -105,7 +109,10 @@ class coordinator_process final {
             [this](epoch_number expected_epoch, const coordinator::record& value) {
               return store_->write(expected_epoch, value);
             },
-            [this](bool failed, const std::string& why) { ending_.core_stopped(failed, why); }},
+            [this](bool failed, const std::string& why) {
+              ending_.core_stopped(failed ? std::optional(make_error(reason::internal_error, why))
+                                          : std::nullopt);
+            }},
         log_);
     rpc_ = std::make_unique<coordinator::rpc_server>(
         *host_, gateway_.get(), coordinator::tls_files{security.cert, security.key, security.ca});
@@ -131,6 +138,14 @@ class coordinator_process final {
   }
 
  private:
+  // The core refuses another model's record as well, but only once others can reach it.
+  expected<void> check_stored(const model_description& model) const {
+    const auto& stored = store_->stored();
+    if (!stored || stored->model_fingerprint == model.fingerprint) return {};
+    return fail(reason::model_mismatch, fmt::format("{:016x}", model.fingerprint),
+                fmt::format("{:016x}, by its durable record", stored->model_fingerprint));
+  }
+
   expected<void> open_gateway() {
     if (!settings_.gateway.enabled) return {};
     auto carrier = transport::open_carrier(

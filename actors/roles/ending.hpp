@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
-#include <string>
+#include <utility>
 
 #include "actors/process/stop_signal.hpp"
 #include "schemas/base/error.hpp"
@@ -18,12 +18,12 @@ class ending final {
   explicit ending(stop_signal& stop) : stop_(stop) {}
 
   // The core has stopped; main stops too. The first word counts.
-  void core_stopped(bool failed, const std::string& why) {
+  void core_stopped(std::optional<error> failure) {
     {
       const std::lock_guard lock(mutex_);
       if (stopped_) return;
       stopped_ = true;
-      if (failed) failure_ = make_error(reason::internal_error, why);
+      failure_ = std::move(failure);
     }
     changed_.notify_all();
     stop_.request();

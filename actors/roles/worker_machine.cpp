@@ -1,7 +1,11 @@
 #include "actors/roles/worker_machine.hpp"
 
+#include <optional>
+
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include "actors/config/input_error.hpp"
 #include "schemas/base/limits.hpp"
 
 namespace moetier::roles {
@@ -36,7 +40,7 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
   }
   std::unique_ptr<worker_machine> m(new worker_machine(s, log, end));
   auto checkpoint = workers::checkpoint::open(s.model.path);
-  if (!checkpoint) return tl::unexpected(checkpoint.error());
+  if (!checkpoint) return tl::unexpected(config::of_input_file(checkpoint.error()));
   m->checkpoint_ = std::move(*checkpoint);
   const model_description& model = m->checkpoint_->model();
 
@@ -117,7 +121,7 @@ void worker_machine::serve(const workers::serve_generation& g) {
   auto table = loader_->activate(g.generation, g.plan);
   if (!table) {
     log_.error("activation_refused", {{"why", table.error().text}});
-    return ending_.core_stopped(true, table.error().text);
+    return ending_.core_stopped(make_error(reason::internal_error, table.error().text));
   }
   {
     const std::lock_guard lock(mutex_);
@@ -135,7 +139,10 @@ void worker_machine::detach(const workers::detach_source& s) {
 }
 void worker_machine::drain() { engine_->post_drain(); }
 void worker_machine::stopped(bool failed, const std::string& why) {
-  ending_.core_stopped(failed, why);
+  if (!failed) return ending_.core_stopped(std::nullopt);
+  // The core ends by itself for one reason only: the weights of this process are not the tier's.
+  ending_.core_stopped(error{status_of(reason::weight_mismatch), reason::weight_mismatch,
+                             fmt::format("weights: {}", why)});
 }
 
 workers::engine_progress worker_machine::progress(bool with_counts) {

@@ -27,6 +27,8 @@ TEST(exit_codes, follow_from_reason_and_status) {
   EXPECT_EQ(exit_code_of(make_error(reason::file_malformed, "f", "x")), exit_code::bad_input);
   EXPECT_EQ(exit_code_of(make_error(reason::address_in_use, "x")), exit_code::address_in_use);
   EXPECT_EQ(exit_code_of(make_error(reason::no_replica, 1, 2)), exit_code::failed);
+  EXPECT_EQ(exit_code_of(make_error(reason::model_mismatch, "a", "b")), exit_code::bad_input);
+  EXPECT_EQ(exit_code_of(make_error(reason::limit_exceeded, "x", 2, 1)), exit_code::failed);
   EXPECT_EQ(exit_code_of(make_error(reason::capacity, 2, 1)), exit_code::failed);
   EXPECT_EQ(exit_code_of(make_error(reason::internal_error, "x")), exit_code::internal);
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -94,6 +95,22 @@ TEST_F(forward_input_test, both_logits_and_ids_need_a_choice) {
   EXPECT_EQ(read(o)->top_k, 1U);
   o.use = "logits";
   EXPECT_EQ(read(o)->experts, 2U);
+}
+
+TEST_F(forward_input_test, a_choice_that_the_file_lacks_is_a_usage_error) {
+  write({{"hidden", dtype::f32, {1, 4}}, {"logits", dtype::f32, {1, 2}}});
+  forward_options o;
+  o.use = "ids";
+  const auto in = read(o);
+  ASSERT_FALSE(in);
+  EXPECT_EQ(in.error().why, reason::config_invalid);
+}
+
+TEST_F(forward_input_test, a_header_beyond_the_limit_is_a_bad_file) {
+  std::ofstream(path_, std::ios::binary) << std::string(64, '\x7f');
+  const auto in = read();
+  ASSERT_FALSE(in);
+  EXPECT_EQ(in.error().why, reason::file_malformed) << in.error().text;
 }
 
 TEST_F(forward_input_test, refuses_what_does_not_fit_with_names_and_numbers) {

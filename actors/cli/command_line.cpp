@@ -2,13 +2,17 @@
 
 #include <functional>
 #include <iostream>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "actors/build_info.hpp"
+#include "actors/cli/error_document.hpp"
+#include "actors/config/endpoint.hpp"
 #include "actors/config/key_table.hpp"
 #include "actors/config/quantity.hpp"
+#include "actors/http/pages.hpp"
 
 namespace moetier::cli {
 namespace {
@@ -23,11 +27,30 @@ std::string version_text() {
                      b.compiler, b.caf, b.capnp, b.ucx);
 }
 
+constexpr const char* k_exit_codes = R"(Exit codes:
+   0  done
+   1  ran and failed with a typed error
+   2  usage or configuration
+   3  the coordinator is not reached
+   4  refused or infeasible
+   5  deadline passed
+   6  degraded: rows usable, some left out
+   7  an input file or the model is bad
+   8  a check failed, or the tier is not ready
+   9  an address is in use
+  70  internal error)";
+
+std::string wrong_address(const std::string& text) {
+  const auto at = config::parse_endpoint(text);
+  return at && at->port != 0 ? "" : "needs HOST:PORT";
+}
+
 class builder final {
  public:
   explicit builder(command_line& into) : into_(into) {
     app_.require_subcommand(1);
     app_.fallthrough();
+    app_.footer(k_exit_codes);  // the subcommands take it over
     app_.set_version_flag("--version", version_text());
     add_globals();
     add_serving();
@@ -37,7 +60,18 @@ class builder final {
   std::variant<command_line, exit_code> parse(int argc, const char* const* argv) {
     try {
       app_.parse(argc, argv);
+    } catch (const CLI::CallForVersion& e) {
+      if (!wants_json(argc, argv)) {
+        app_.exit(e, std::cout, std::cerr);
+      } else {
+        std::cout << http::version_page().body << std::endl;
+      }
+      return exit_code::done;
     } catch (const CLI::ParseError& e) {
+      if (e.get_exit_code() != 0 && wants_json(argc, argv)) {
+        std::cout << error_document({status::invalid, reason::config_invalid, e.what()})
+                  << std::flush;
+      }
       return app_.exit(e, std::cout, std::cerr) == 0 ? exit_code::done : exit_code::usage;
     }
     return into_;
@@ -47,6 +81,7 @@ class builder final {
   void add_globals() {
     app_.add_option("--config", into_.config_file, "YAML file of settings");
     app_.add_option("--address", into_.address, "the coordinator's RPC address")
+        ->check(wrong_address)
         ->capture_default_str();
     app_.add_option_function<std::string>(
             "-o,--output", [this](const std::string& form) { into_.json = form == "json"; },
@@ -134,7 +169,9 @@ class builder final {
     forward_options& o = into_.forward;
     CLI::App* f =
         add(app_, "forward", "one MoE layer over rows of a safetensors file", command::forward);
-    f->add_option("--layer", o.layer, "model layer, dense layers counted")->required();
+    f->add_option("--layer", o.layer, "model layer, dense layers counted")
+        ->required()
+        ->check(CLI::Range(0, 65535));
     f->add_option("--in", o.in, "hidden and logits, or ids and weights")->required();
     f->add_option("--out", o.out, "where output goes");
     f->add_option("--prefix", o.prefix, "what stands before the tensors' names");
@@ -165,11 +202,14 @@ class builder final {
     tier->add_option("--repeat", o.calls, "calls that are measured")
         ->check(CLI::Range(1, 10'000'000))
         ->capture_default_str();
-    tier->add_option("--warmup", o.warmup, "calls before")->capture_default_str();
+    tier->add_option("--warmup", o.warmup, "calls before")
+        ->check(CLI::Range(0, 10'000'000))
+        ->capture_default_str();
     tier->add_option("--tokens", o.tokens, "tokens of a call")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
-    tier->add_option("--layer", o.layer, "model layer; the first MoE layer unless given");
+    tier->add_option("--layer", o.layer, "model layer; the first MoE layer unless given")
+        ->check(CLI::Range(0, 65535));
   }
 
   command_line& into_;
@@ -177,6 +217,19 @@ class builder final {
 };
 
 }  // namespace
+
+bool wants_json(int argc, const char* const* argv) noexcept {
+  bool json = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if ((word == "-o" || word == "--output") && i + 1 < argc) {
+      json = std::string_view(argv[++i]) == "json";
+    } else if (word.starts_with("-o") || word.starts_with("--output=")) {
+      json = word == "-ojson" || word == "-o=json" || word == "--output=json";
+    }
+  }
+  return json;
+}
 
 std::variant<command_line, exit_code> parse_command_line(int argc, const char* const* argv) {
   command_line parsed;

@@ -56,8 +56,11 @@ struct command_line {
   bench_options bench;
 };
 
+// Whether the words ask for JSON, even where they cannot be parsed.
+bool wants_json(int argc, const char* const* argv) noexcept;
+
 // The command line, or the code to exit with: help and version are printed and done, an error is
-// on standard error.
+// on standard error, and with `-o json` a document on standard output too.
 std::variant<command_line, exit_code> parse_command_line(int argc, const char* const* argv);
 
 }  // namespace moetier::cli

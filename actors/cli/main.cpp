@@ -11,6 +11,7 @@
 
 #include "actors/cli/command_line.hpp"
 #include "actors/cli/commands.hpp"
+#include "actors/cli/error_document.hpp"
 #include "actors/config/endpoint.hpp"
 #include "actors/config/key_table.hpp"
 #include "actors/config/loader.hpp"
@@ -32,7 +33,8 @@ void put(const std::string& text) {
 
 int code(exit_code c) { return static_cast<int>(c); }
 
-int complain(const error& e, exit_code c) {
+int complain(const error& e, exit_code c, bool json) {
+  if (json) put(error_document(e));
   std::fputs(fmt::format("moetier: {}\n", e.text).c_str(), stderr);
   return code(c);
 }
@@ -89,13 +91,22 @@ const std::string& origin_of(const config::loaded& l, std::string_view key) {
 
 int run_tier(const command_line& line, const config::loaded& loaded, event_log& log,
              stop_signal& stop) {
+  bool ready = false;
   const auto ended =
       up::run_up(loaded.values,
                  {.config_file = line.config_file,
                   .own_state = origin_of(loaded, "coordinator.state_dir") == "default",
                   .shared_arguments = shared_arguments(line.flags)},
-                 log, stop, [&](const up::up_state& state) { put(ready_text(state, line.json)); });
-  if (!ended) return complain(ended.error(), exit_code_of(ended.error()));
+                 log, stop, [&](const up::up_state& state) {
+                   ready = true;
+                   put(ready_text(state, line.json));
+                 });
+  if (!ended) return complain(ended.error(), exit_code_of(ended.error()), line.json);
+  // What a child said of its end is on standard error.
+  if (*ended != 0 && !ready && line.json) {
+    put(error_document(
+        make_error(reason::not_ready, fmt::format("a process ended with {}", *ended))));
+  }
   return *ended;
 }
 
@@ -118,12 +129,17 @@ int serve(const command_line& line, const config::loaded& loaded) {
                                                                     : s.worker.name;
   event_log log(component, log_level_from(s.log.level), ::isatty(STDERR_FILENO) == 0);
   stop_signal stop(log);  // before any thread: all inherit its mask
-  const auto tell = [](const roles::listening& l) { put(roles::to_line(l) + "\n"); };
+  bool told = false;
+  const auto tell = [&told](const roles::listening& l) {
+    told = true;
+    put(roles::to_line(l) + "\n");
+  };
   if (line.what == command::up) return run_tier(line, loaded, log, stop);
   const auto ended = line.what == command::coordinator ? roles::run_coordinator(s, log, stop, tell)
                                                        : roles::run_worker(s, log, stop, tell);
   if (ended) return code(exit_code::done);
   log.error("failed", {{"reason", reason_name(ended.error().why)}, {"why", ended.error().text}});
+  if (line.json && !told) put(error_document(ended.error()));
   return code(exit_code_of(ended.error()));
 }
 
@@ -137,7 +153,7 @@ int ask(const command_line& line, const config::settings& settings) {
       default: return fail(reason::internal_error, "no such command");
     }
   }();
-  if (!ended) return complain(ended.error(), exit_code_of(ended.error()));
+  if (!ended) return complain(ended.error(), exit_code_of(ended.error()), line.json);
   return code(*ended);
 }
 
@@ -147,7 +163,7 @@ int run(int argc, const char* const* argv) {
   const auto& line = std::get<command_line>(parsed);
   const auto loaded = load_settings(line);
   // Whatever is wrong with the configuration, a file that lacks included: 2.
-  if (!loaded) return complain(loaded.error(), exit_code::usage);
+  if (!loaded) return complain(loaded.error(), exit_code::usage, line.json);
   if (line.print_config) {
     put(line.json ? print_json(*loaded) : print_yaml(*loaded));
     return code(exit_code::done);
@@ -164,7 +180,8 @@ int main(int argc, char** argv) {
   try {
     return moetier::cli::run(argc, argv);
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "moetier: internal error: %s\n", e.what());
-    return static_cast<int>(moetier::cli::exit_code::internal);
+    using namespace moetier;
+    return cli::complain(make_error(reason::internal_error, e.what()), cli::exit_code::internal,
+                         cli::wants_json(argc, argv));
   }
 }

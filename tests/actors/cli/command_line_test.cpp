@@ -51,6 +51,50 @@ TEST(command_line, global_flags_stand_on_either_side_of_the_command) {
   EXPECT_EQ(accepted({"bench", "tier", "--repeat", "10"}).bench.calls, 10U);
 }
 
+TEST(command_line, values_that_are_none_are_usage_errors) {
+  for (const char* address : {"x", "", "h:", "h:0", ":1", "h:70000"}) {
+    EXPECT_EQ(refused({"status", "--address", address}), exit_code::usage) << address;
+  }
+  for (const char* layer : {"", "x", "-1", "65536"}) {
+    EXPECT_EQ(refused({"forward", "--in", "a", "--out", "b", "--layer", layer}), exit_code::usage)
+        << layer;
+  }
+}
+
+// What it prints on standard output.
+std::string printed(std::vector<const char*> words) {
+  testing::internal::CaptureStderr();
+  testing::internal::CaptureStdout();
+  parse(std::move(words));
+  testing::internal::GetCapturedStderr();
+  return testing::internal::GetCapturedStdout();
+}
+
+TEST(command_line, json_is_one_document_for_errors_and_version_too) {
+  for (const char* form : {"-ojson", "--output=json"}) {
+    EXPECT_TRUE(
+        printed({"status", form, "--nothing"})
+            .starts_with(
+                R"({"schema":"moetier.error.1","status":"INVALID","reason":"config_invalid","text":")"));
+  }
+  EXPECT_EQ(printed({"status", "--nothing"}), "");
+  EXPECT_NE(printed({"--version", "-o", "json"}).find(R"("schema": "moetier.version.1")"),
+            std::string::npos);
+  EXPECT_TRUE(printed({"--version"}).starts_with("moetier "));
+}
+
+TEST(command_line, every_help_tells_the_exit_codes) {
+  for (std::vector<const char*> words : {std::vector<const char*>{},
+                                         {"up"},
+                                         {"forward"},
+                                         {"placement", "show"},
+                                         {"bench", "tier"}}) {
+    words.push_back("--help");
+    const std::string text = printed(words);
+    EXPECT_NE(text.find("7  an input file or the model is bad"), std::string::npos) << text;
+  }
+}
+
 TEST(command_line, forward_knows_its_vocabulary) {
   const command_line l = accepted({"forward", "--layer", "3", "--in", "a", "--out", "b", "--via",
                                    "direct", "--return-mode", "exact", "--use", "ids",

@@ -43,7 +43,7 @@ struct settings {
     std::string carrier = "auto";
     std::string allow_tcp = "loopback";
     std::string checksum = "auto";          // over tcp
-    duration_ns spin = 20 * k_microsecond;  // since the last useful progress, then sleep
+    duration_ns spin = 50 * k_microsecond;  // since the last useful progress, then sleep
     std::uint32_t max_workers = k_workers_max;
     std::uint32_t max_sources = k_sources_max;
   } transport;

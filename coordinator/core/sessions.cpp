@@ -52,8 +52,8 @@ expected<session_request> core::state::check(session_request r) const {
     return fail(reason::invalid_argument, "micro_batches", r.micro_batches, "1 to 4");
   }
   if (r.top_k == 0) r.top_k = model.top_k;
-  const std::uint32_t top_k_max = std::min(k_top_k_max, model.experts);
-  if (r.top_k > top_k_max) return fail(reason::limit_exceeded, "top_k", r.top_k, top_k_max);
+  // Workers make room for row records of the model's width.
+  if (r.top_k > model.top_k) return fail(reason::limit_exceeded, "top_k", r.top_k, model.top_k);
   if (r.return_mode > 1) {
     return fail(reason::invalid_argument, "return_mode", r.return_mode, "partial or exact");
   }

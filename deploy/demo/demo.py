@@ -132,7 +132,7 @@ def main():
             service = AttentionService(arguments.model, session)
             equal = [write_text(service, name, text, colour) for name, text in wanted.items()]
             time.sleep(1.2)  # the workers report their load once a second
-            print()
+            print(flush=True)
             subprocess.run([tier.binary, "status", "--address", tier.address], check=True)
         print("\nmetrics: " + " ".join(f"http://{address}/metrics" for address in tier.http))
         print(f"status page: http://{tier.http[0]}/ (all of it ends now)")

@@ -43,7 +43,7 @@ TEST(coordinator_sessions, each_wish_beyond_a_limit_is_refused_with_its_numbers)
   EXPECT_EQ(refusal([](auto& r) { r.tokens_max = 4096; }), "granted");
   EXPECT_EQ(refusal([](auto& r) { r.micro_batches = 0; }), "micro_batches is 0; allowed: 1 to 4");
   EXPECT_EQ(refusal([](auto& r) { r.micro_batches = 5; }), "micro_batches is 5; allowed: 1 to 4");
-  EXPECT_EQ(refusal([](auto& r) { r.top_k = 5; }), "top_k is 5; at most 4");
+  EXPECT_EQ(refusal([](auto& r) { r.top_k = 3; }), "top_k is 3; at most 2");
   EXPECT_EQ(refusal([](auto& r) { r.return_mode = 2; }),
             "return_mode is 2; allowed: partial or exact");
   EXPECT_EQ(refusal([](auto& r) { r.return_dtype = dtype::i64; }),

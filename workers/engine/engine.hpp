@@ -25,7 +25,7 @@ struct engine_options {
   std::uint32_t rows_max = 4096;  // rows of one exchange
   std::uint32_t top_k_max = 0;    // k of the widest row record
   std::uint32_t sources_max = 64;
-  duration_ns spin = 20 * k_microsecond;    // since the last useful progress, then sleep
+  duration_ns spin = 50 * k_microsecond;    // since the last useful progress, then sleep
   duration_ns quiet = 100 * k_millisecond;  // without an arrival: drained
 };
 

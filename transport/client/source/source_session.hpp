@@ -36,7 +36,7 @@ struct source_session_options {
   std::uint32_t rows_per_chunk_max = 0;  // 0 = tokens_max
   duration_ns call_deadline = k_second;
   std::uint32_t replays_max = 2;
-  duration_ns spin = 20 * k_microsecond;  // before a waiting collect() sleeps
+  duration_ns spin = 50 * k_microsecond;  // before a waiting collect() sleeps
   // Blocks until a snapshot newer than the argument is there, at most so long; null if none came.
   std::function<transport::snapshot_ptr(const transport::routing_snapshot&, duration_ns)>
       wait_newer{};

@@ -415,6 +415,31 @@ TEST(worker_core, reports_load_once_a_second_while_it_changes) {
             b.said<control::load_report>()[1].rows_total);
 }
 
+TEST(worker_core, a_later_word_without_counts_does_not_take_back_those_told) {
+  bench b;
+  b.serve();
+  const auto step = [&](const engine_progress& p) {
+    b.step(p);
+    b.now += b.options.heartbeat_interval;
+    b.tell(control::heartbeat_answer{1, epoch_number(1), generation_number(1)});
+    b.step(time_passed{});
+  };
+  engine_progress first;
+  first.rows_total = 3;
+  first.counted_generation = generation_number(1);
+  first.counts = {3, 0};
+  step(first);
+  engine_progress more = first;
+  more.rows_total = 7;
+  more.counts = {6, 1};
+  step(more);  // within the second: its report waits
+  engine_progress quiet;
+  quiet.rows_total = 7;
+  for (int i = 0; i < 20; ++i) step(quiet);
+  ASSERT_FALSE(b.said<control::load_report>().empty());
+  EXPECT_EQ(b.said<control::load_report>().back().counts, (std::vector<std::uint64_t>{6, 1}));
+}
+
 // --- the end ---
 
 TEST(worker_core, leaves_by_notice_then_drain_then_end) {

@@ -25,13 +25,17 @@ void core::state::obey(const control::heartbeat_answer& m) {
 }
 
 void core::state::on(const engine_progress& e, time_ns) {
-  if (!serving || e.counted_generation == serving->generation) {
+  const bool of_serving =
+      e.counts.empty() || !serving || e.counted_generation == serving->generation;
+  if (of_serving) {
     load_changed = load_changed || e.rows_total != progress.rows_total || !e.counts.empty();
   }
-  std::vector<std::uint64_t> counts = std::move(progress.counts);
-  const bool same_generation = progress.counted_generation == e.counted_generation;
-  progress = e;
-  if (e.counts.empty() && same_generation) progress.counts = std::move(counts);
+  engine_progress next = e;
+  if (e.counts.empty()) {  // unchanged: what was told before still holds
+    next.counted_generation = progress.counted_generation;
+    next.counts = std::move(progress.counts);
+  }
+  progress = std::move(next);
 }
 
 void core::state::on(const time_passed&, time_ns now) {

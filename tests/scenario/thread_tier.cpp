@@ -112,6 +112,8 @@ std::unique_ptr<client::source_session> thread_tier::session(
   options.source = source;
   options.incarnation = incarnation_id{1000U + source.value};
   options.top_k = model().top_k;
+  options.call_deadline =
+      60 * k_second;  // slow is not wrong: sanitized, the reference takes its time
   options.newest = [this] { return snapshot_; };
   options.wait_newer = [this](const transport::routing_snapshot& seen, duration_ns) {
     return transport::is_newer(*snapshot_, seen) ? snapshot_ : nullptr;

@@ -34,23 +34,30 @@ namespace moetier::kernels {
 
 enum class return_mode : std::uint8_t { partial = 0, exact = 1 };
 
-// What one backend object is built for: the shape of one expert and what runs between FC1 and FC2.
+// What one backend object is built for: the shape and format of one expert and what runs between
+// FC1 and FC2. The activation's constants are no part of it: they lie in the page, one set an
+// expert.
 struct expert_shape {
   std::uint32_t hidden_size = 0;        // H
   std::uint32_t intermediate_size = 0;  // I
-  dtype stored = dtype::bf16;           // bf16, f16 or f32 tensors of the checkpoint
+  weight_format format;
   activation_kind activation = activation_kind::swiglu;
+  bool bias = false;  // FC1 and FC2 add a bias
 
   bool operator==(const expert_shape&) const = default;
 };
 
-// The three matrices of one expert as they lie in a checkpoint: row-major [out, in], dtype
-// `expert_shape::stored`. Requires: gate, up hold I*H elements, down H*I; 2-byte alignment
-// suffices.
+// One expert in canonical bytes (schemas/model/weight_format.hpp): gate, up [I, H], down [H, I].
+// Requires: sizes of matrix_form_of(); gate is empty where the activation has none; biases are
+// empty unless shape.bias (gate_bias also where there is no gate). Any alignment.
 struct expert_tensors {
   std::span<const std::byte> gate;
   std::span<const std::byte> up;
   std::span<const std::byte> down;
+  std::span<const float> gate_bias{};  // [I]
+  std::span<const float> up_bias{};    // [I]
+  std::span<const float> down_bias{};  // [H], added before the router weight
+  activation_constants constants{};
 };
 
 // Rows that lie apart: row r of the region is at base + r * pitch_bytes, H elements f32. rows_live

@@ -57,15 +57,16 @@ expected<std::vector<std::uint64_t>> compute_times(const model_description& mode
                                                    const bench_shape& shape) {
   const kernels::expert_shape expert{.hidden_size = model.hidden_size,
                                      .intermediate_size = model.intermediate_size,
-                                     .stored = model.stored,
-                                     .activation = model.activation};
+                                     .format = model.format,
+                                     .activation = model.activation.kind,
+                                     .bias = model.expert_bias};
   auto backend = kernels::make_cpu_backend(settings.backend.force, expert,
                                            {.threads = settings.worker.threads},
                                            kernels::detect_cpu_features());
   if (!backend) return tl::unexpected(backend.error());
   std::mt19937_64 random(1);
   const std::size_t matrix = std::size_t{model.hidden_size} * model.intermediate_size;
-  const auto tensor = random_tensor(matrix, model.stored, random);
+  const auto tensor = random_tensor(matrix, model.format.stored, random);
   const std::uint32_t experts = std::min(model.experts, k_experts_max);
   const std::size_t page_bytes = (*backend)->page_bytes();
   std::vector<aligned_bytes> owners;

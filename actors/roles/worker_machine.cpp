@@ -48,8 +48,9 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
       kernels::make_cpu_backend(s.backend.force,
                                 {.hidden_size = model.hidden_size,
                                  .intermediate_size = model.intermediate_size,
-                                 .stored = model.stored,
-                                 .activation = model.activation},
+                                 .format = model.format,
+                                 .activation = model.activation.kind,
+                                 .bias = model.expert_bias},
                                 {.threads = s.worker.threads}, kernels::detect_cpu_features());
   if (!backend) return tl::unexpected(backend.error());
   m->backend_ = std::move(*backend);

@@ -52,18 +52,6 @@ std::string allowed_names() {
   return names;
 }
 
-std::string_view activation_name(activation_kind kind) noexcept {
-  switch (kind) {
-    case activation_kind::swiglu: return "swiglu";
-    case activation_kind::geglu: return "geglu";
-    case activation_kind::gelu: return "gelu";
-    case activation_kind::relu: return "relu";
-    case activation_kind::silu: return "silu";
-    case activation_kind::relu2: return "relu2";
-  }
-  return "unknown";
-}
-
 expected<void> check_shape(const expert_shape& shape) {
   if (shape.hidden_size == 0 || shape.hidden_size > k_hidden_max)
     return fail(reason::invalid_argument, "hidden_size", shape.hidden_size,
@@ -71,8 +59,9 @@ expected<void> check_shape(const expert_shape& shape) {
   if (shape.intermediate_size == 0 || shape.intermediate_size > k_intermediate_max)
     return fail(reason::invalid_argument, "intermediate_size", shape.intermediate_size,
                 fmt::format("1 to {}", k_intermediate_max));
-  if (shape.stored != dtype::bf16 && shape.stored != dtype::f16 && shape.stored != dtype::f32)
-    return fail(reason::invalid_dtype, "expert weights", dtype_name(shape.stored),
+  if (shape.format.stored != dtype::bf16 && shape.format.stored != dtype::f16 &&
+      shape.format.stored != dtype::f32)
+    return fail(reason::invalid_dtype, "expert weights", dtype_name(shape.format.stored),
                 "bf16, f16, f32");
   if (shape.activation != activation_kind::swiglu)
     return fail(reason::activation_invalid, fmt::format("CPU backends execute swiglu, not {}",

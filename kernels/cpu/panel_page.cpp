@@ -71,7 +71,8 @@ void pack_f32(const half_panel& low, const half_panel& high, dtype stored, std::
 }  // namespace
 
 panel_page::panel_page(const expert_shape& shape) noexcept
-    : shape_(shape), format_(shape.stored == dtype::bf16 ? panel_format::bf16 : panel_format::f32) {
+    : shape_(shape),
+      format_(shape.format.stored == dtype::bf16 ? panel_format::bf16 : panel_format::f32) {
   MOETIER_ASSERT(shape.hidden_size > 0 && shape.intermediate_size > 0);
   fc1_.depth = shape.hidden_size;
   fc1_.panels = divided_up(shape.intermediate_size, k_fc1_panel_units);
@@ -94,7 +95,7 @@ std::size_t panel_page::depth_bytes() const noexcept {
 void panel_page::pack(const expert_tensors& tensors, std::span<std::byte> page) const {
   const std::size_t hidden = shape_.hidden_size;
   const std::size_t units = shape_.intermediate_size;
-  const std::size_t matrix_bytes = hidden * units * dtype_bytes(shape_.stored);
+  const std::size_t matrix_bytes = hidden * units * dtype_bytes(shape_.format.stored);
   MOETIER_ASSERT(page.size() == bytes_);
   MOETIER_ASSERT(tensors.gate.size() == matrix_bytes && tensors.up.size() == matrix_bytes &&
                  tensors.down.size() == matrix_bytes);
@@ -104,7 +105,7 @@ void panel_page::pack(const expert_tensors& tensors, std::span<std::byte> page) 
     if (format_ == panel_format::bf16)
       pack_bf16(low, high, strip.depth, out);
     else
-      pack_f32(low, high, shape_.stored, strip.depth, out);
+      pack_f32(low, high, shape_.format.stored, strip.depth, out);
   };
   for (std::size_t p = 0; p < fc1_.panels; ++p)
     pack_panel(fc1_, p, {tensors.gate, p * k_fc1_panel_units, units},

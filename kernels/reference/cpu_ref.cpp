@@ -28,7 +28,7 @@ float chain(std::span<const std::byte> matrix, dtype stored, std::size_t out, co
 }  // namespace
 
 std::string_view cpu_ref_backend::layout_id() const noexcept {
-  switch (shape_.stored) {
+  switch (shape_.format.stored) {
     case dtype::bf16: return "rows.bf16";
     case dtype::f16: return "rows.f16";
     default: return "rows.f32";
@@ -36,7 +36,8 @@ std::string_view cpu_ref_backend::layout_id() const noexcept {
 }
 
 std::size_t cpu_ref_backend::matrix_bytes() const noexcept {
-  return std::size_t{shape_.hidden_size} * shape_.intermediate_size * dtype_bytes(shape_.stored);
+  return std::size_t{shape_.hidden_size} * shape_.intermediate_size *
+         dtype_bytes(shape_.format.stored);
 }
 
 std::size_t cpu_ref_backend::page_bytes() const noexcept { return aligned(3 * matrix_bytes()); }
@@ -77,10 +78,10 @@ compute_status cpu_ref_backend::run(const expert_call& call) {
     const float* x = input_of(call, entry);
     float* out = output_of(call, entry);
     for (std::size_t i = 0; i < units; ++i)
-      activated[i] = house_swiglu(chain(gate, shape_.stored, i, x, hidden),
-                                  chain(up, shape_.stored, i, x, hidden));
+      activated[i] = house_swiglu(chain(gate, shape_.format.stored, i, x, hidden),
+                                  chain(up, shape_.format.stored, i, x, hidden));
     for (std::size_t n = 0; n < hidden; ++n) {
-      const float y = chain(down, shape_.stored, n, activated, units);
+      const float y = chain(down, shape_.format.stored, n, activated, units);
       out[n] = call.mode == return_mode::partial ? std::fma(entry.weight, y, out[n]) : y;
     }
   }

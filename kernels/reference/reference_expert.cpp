@@ -20,15 +20,15 @@ void reference_expert(const expert_shape& shape, const expert_tensors& tensors,
     double gate = 0;
     double up = 0;
     for (std::size_t k = 0; k < hidden; ++k) {
-      gate += double{x[k]} * double{value_at(tensors.gate, shape.stored, i * hidden + k)};
-      up += double{x[k]} * double{value_at(tensors.up, shape.stored, i * hidden + k)};
+      gate += double{x[k]} * double{value_at(tensors.gate, shape.format.stored, i * hidden + k)};
+      up += double{x[k]} * double{value_at(tensors.up, shape.format.stored, i * hidden + k)};
     }
     activated[i] = gate / (1.0 + std::exp(-gate)) * up;
   }
   for (std::size_t n = 0; n < hidden; ++n) {
     y[n] = 0;
     for (std::size_t i = 0; i < units; ++i)
-      y[n] += activated[i] * double{value_at(tensors.down, shape.stored, n * units + i)};
+      y[n] += activated[i] * double{value_at(tensors.down, shape.format.stored, n * units + i)};
   }
 }
 

@@ -80,7 +80,7 @@ void weigh(const row_kernels& kernels, const routing_params& params, const float
   const float largest = values[0];
   float sum = 0;
   kernels.exp_each(values, params.top_k, largest);
-  if (params.method == routing_method::default_softmax) {
+  if (params.rule.method == routing_method::default_softmax) {
     sum = kernels.exp_sum(row, padded, largest);
   } else {
     for (std::uint32_t j = 0; j < params.top_k; ++j) sum += values[j];
@@ -91,7 +91,7 @@ void weigh(const row_kernels& kernels, const routing_params& params, const float
 }  // namespace
 
 expected<void> check_routing(const routing_params& params) {
-  switch (params.method) {
+  switch (params.rule.method) {
     case routing_method::default_softmax:
     case routing_method::renormalize:
     case routing_method::renormalize_naive: break;
@@ -99,7 +99,7 @@ expected<void> check_routing(const routing_params& params) {
       return fail(reason::config_invalid, "routing.method", "unspecified",
                   "default, renormalize, renormalize_naive");
     default:
-      return fail(reason::model_unsupported, "routing.method", static_cast<int>(params.method),
+      return fail(reason::model_unsupported, "routing.method", static_cast<int>(params.rule.method),
                   "0 (default), 1 (renormalize), 4 (renormalize_naive)");
   }
   if (params.experts == 0 || params.experts > k_experts_max)
@@ -113,9 +113,9 @@ expected<void> check_routing(const routing_params& params) {
 }
 
 expected<void> route_rows(const row_kernels& kernels, const routing_params& params,
-                          const void* logits, dtype type, std::size_t pitch_bytes,
-                          std::uint32_t tokens, std::span<std::int32_t> ids,
-                          std::span<float> weights) {
+                          const layer_routing&, const route_input& input,
+                          std::span<std::int32_t> ids, std::span<float> weights) {
+  const auto [logits, type, pitch_bytes, tokens, token_ids] = input;
   if (type != dtype::f32 && type != dtype::bf16 && type != dtype::f16)
     return fail(reason::invalid_dtype, "router logits", dtype_name(type), "f32, bf16, f16");
   const std::uint32_t experts = params.experts;
@@ -146,13 +146,13 @@ expected<void> route_rows(const row_kernels& kernels, const routing_params& para
   return {};
 }
 
-expected<void> route(const routing_params& params, const void* logits, dtype type,
-                     std::size_t pitch_bytes, std::uint32_t tokens, std::span<std::int32_t> ids,
+expected<void> route(const routing_params& params, const layer_routing& layer,
+                     const route_input& input, std::span<std::int32_t> ids,
                      std::span<float> weights) {
   const cpu_features features = detect_cpu_features();
   const row_kernels& kernels =
       features.avx2 && features.fma ? k_row_kernels_avx2 : k_row_kernels_scalar;
-  return route_rows(kernels, params, logits, type, pitch_bytes, tokens, ids, weights);
+  return route_rows(kernels, params, layer, input, ids, weights);
 }
 
 }  // namespace moetier::kernels

@@ -9,29 +9,42 @@
 
 #include "schemas/base/dtype.hpp"
 #include "schemas/base/error.hpp"
-#include "schemas/model/model_description.hpp"
+#include "schemas/model/routing_rule.hpp"
+#include "schemas/model/routing_tables.hpp"
 
 namespace moetier::kernels {
 
 struct routing_params {
-  routing_method method = routing_method::unspecified;
-  std::uint32_t experts = 0;  // E
+  routing_rule rule;
+  std::uint32_t experts = 0;  // E; ids E.. are identity experts where the rule has some
   std::uint32_t top_k = 0;    // k
 
+  std::uint32_t columns() const noexcept { return experts + rule.identity_experts; }
   bool operator==(const routing_params&) const = default;
 };
 
-// reason::config_invalid / model_unsupported unless the method is known and 1 <= k <= min(E, 256),
-// E <= 4096.
+// reason::config_invalid / model_unsupported unless the method is known, its parameters are legal
+// and 1 <= k <= min(columns, 256), columns <= 4096.
 expected<void> check_routing(const routing_params& params);
 
-// logits [tokens, E] of `type` (f32, bf16, f16) at row pitch `pitch_bytes` -> ids i32 [tokens, k],
-// weights f32 [tokens, k]. NaN or +inf in a row: reason::router_nonfinite (row, column), lowest row
-// first; -inf excludes that expert; fewer than k left: reason::router_starved. On error the outputs
-// are undefined. Never allocates. Requires: check_routing(params) holds; ids and weights have
-// tokens * k elements.
-expected<void> route(const routing_params& params, const void* logits, dtype type,
-                     std::size_t pitch_bytes, std::uint32_t tokens, std::span<std::int32_t> ids,
+// One call's router input: logits [tokens, columns] of `type` (f32, bf16, f16) at row pitch
+// `pitch_bytes`; a hash layer also needs token_ids [tokens].
+struct route_input {
+  const void* logits = nullptr;
+  dtype type = dtype::f32;
+  std::size_t pitch_bytes = 0;
+  std::uint32_t tokens = 0;
+  std::span<const std::int32_t> token_ids{};
+};
+
+// -> ids i32 [tokens, k], weights f32 [tokens, k]. NaN or +inf in a row: reason::router_nonfinite
+// (row, column), lowest row first; -inf excludes that expert; fewer than k left:
+// reason::router_starved; a hash layer without token ids: reason::token_id_missing, an id outside
+// its table: reason::token_id_invalid. On error the outputs are undefined. Never allocates.
+// Requires: check_routing(params) holds; `layer` fits params; ids and weights have tokens * k
+// elements.
+expected<void> route(const routing_params& params, const layer_routing& layer,
+                     const route_input& input, std::span<std::int32_t> ids,
                      std::span<float> weights);
 
 // Checks given ids and weights [tokens, k]: -1 = no expert (its weight is set to 0); other ids in

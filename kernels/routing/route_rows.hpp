@@ -9,8 +9,7 @@ namespace moetier::kernels {
 
 // As route(), on `kernels`. Requires: a machine that runs them.
 expected<void> route_rows(const row_kernels& kernels, const routing_params& params,
-                          const void* logits, dtype type, std::size_t pitch_bytes,
-                          std::uint32_t tokens, std::span<std::int32_t> ids,
-                          std::span<float> weights);
+                          const layer_routing& layer, const route_input& input,
+                          std::span<std::int32_t> ids, std::span<float> weights);
 
 }  // namespace moetier::kernels

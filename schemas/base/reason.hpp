@@ -24,6 +24,8 @@ enum class reason : std::uint16_t {
   partition_invalid,   // {experts} {workers} {remedy}
   placement_invalid,   // {what}
   backend_unresolved,  // {what}
+  degrade_forbidden,   // {what}
+  agreement_failed,    // {what}
   address_in_use,      // {what}
   state_unusable,      // {what}: durable record or its folder
   // request
@@ -34,6 +36,10 @@ enum class reason : std::uint16_t {
   duplicate_expert,  // {row} {expert}
   router_nonfinite,  // {row} {column}
   router_starved,    // {row} {finite} {k}
+  token_id_missing,  // {layer}
+  token_id_invalid,  // {row} {given} {tokens}
+  lora_unsupported,  // {what}
+  lora_multichunk,   // {tokens} {rows of a chunk}
   unknown_layer,     // {layer} {layers}
   capacity,          // {tokens} {max}
   limit_exceeded,    // {what} {given} {max}

@@ -218,7 +218,7 @@ expected<model_description> parse_config(std::string_view text, std::string_view
 
   model_description model;
   model.model_type = kin->model_type;
-  model.activation = activation_kind::swiglu;
+  model.activation.kind = activation_kind::swiglu;
   error problem;
   bool norm = false;
   const bool read =
@@ -230,10 +230,11 @@ expected<model_description> parse_config(std::string_view text, std::string_view
       take(config.number("num_hidden_layers", 1, k_layers_max), model.layers_total, problem) &&
       take(moe_layers_of(config, *kin, model.layers_total), model.moe_layers, problem) &&
       take(config.flag("norm_topk_prob", kin->norm_topk_prob_default), norm, problem) &&
-      take(stored_of(config), model.stored, problem);
+      take(stored_of(config), model.format.stored, problem);
   if (!read) return unexpected_error(std::move(problem));
   if (auto silu = check_activation(config); !silu) return unexpected_error(std::move(silu.error()));
-  model.routing = norm ? kin->normalised : kin->raw;
+  model.routing.method = norm ? kin->normalised : kin->raw;
+  model.router_width = model.hidden_size;
   model.fingerprint = fingerprint_of(model);
   return model;
 }

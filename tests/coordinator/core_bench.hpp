@@ -25,7 +25,7 @@ inline model_description small_model(std::uint32_t experts = 4) {
   m.top_k = 2;
   m.layers_total = 2;
   m.moe_layers = {layer_id(0), layer_id(1)};
-  m.routing = routing_method::renormalize;
+  m.routing.method = routing_method::renormalize;
   m.fingerprint = 0xf00d;
   return m;
 }

@@ -73,9 +73,11 @@ TEST(the_compute_path, allocates_nothing_in_route_and_check_given) {
   std::vector<std::int32_t> ids(8 * 20);
   std::vector<float> weights(8 * 20);
   const std::size_t before = allocations.load();
-  const bool routed = route({routing_method::renormalize, 300, 20}, logits.data(), dtype::f32,
-                            300 * sizeof(float), 8, ids, weights)
-                          .has_value();
+  const bool routed =
+      route({{.method = routing_method::renormalize}, 300, 20}, {},
+            {.logits = logits.data(), .pitch_bytes = 300 * sizeof(float), .tokens = 8}, ids,
+            weights)
+          .has_value();
   const bool given = check_given(300, 20, 8, ids, weights).has_value();
   const std::size_t after = allocations.load();
   EXPECT_TRUE(routed && given);

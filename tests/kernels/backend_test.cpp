@@ -40,7 +40,8 @@ TEST_P(a_cpu_backend, agrees_with_the_oracle_for_any_shape_and_stored_type) {
       {96, 64}, {257, 100}, {33, 12}, {128, 1}, {2880, 64}, {4100, 5}};
   for (const auto& [hidden, units] : shapes) {
     for (const dtype stored : {dtype::bf16, dtype::f16, dtype::f32}) {
-      const expert_shape shape{.hidden_size = hidden, .intermediate_size = units, .stored = stored};
+      const expert_shape shape{
+          .hidden_size = hidden, .intermediate_size = units, .format = {.stored = stored}};
       const auto backend = backend_of(GetParam(), shape);
       ASSERT_NE(backend, nullptr);
       const expert e = random_expert(shape, random);
@@ -314,7 +315,8 @@ TEST_P(a_cpu_backend, packs_every_byte_of_a_page_the_same_way_each_time) {
   std::mt19937 random(8);
   for (const auto& [hidden, units] : {std::pair{1u, 1u}, {5u, 3u}, {17u, 9u}, {64u, 32u}}) {
     for (const dtype stored : {dtype::bf16, dtype::f16, dtype::f32}) {
-      const expert_shape shape{.hidden_size = hidden, .intermediate_size = units, .stored = stored};
+      const expert_shape shape{
+          .hidden_size = hidden, .intermediate_size = units, .format = {.stored = stored}};
       const auto backend = backend_of(GetParam(), shape);
       EXPECT_EQ(backend->page_bytes() % 64, 0u);
       const expert e = random_expert(shape, random);

@@ -56,9 +56,9 @@ inline expert random_expert(const expert_shape& shape, std::mt19937& random) {
   const std::size_t elements = std::size_t{shape.hidden_size} * shape.intermediate_size;
   const float in = 1.0F / std::sqrt(static_cast<float>(shape.hidden_size));
   const float mid = 1.0F / std::sqrt(static_cast<float>(shape.intermediate_size));
-  return {.gate = random_tensor(elements, shape.stored, in, random),
-          .up = random_tensor(elements, shape.stored, in, random),
-          .down = random_tensor(elements, shape.stored, mid, random)};
+  return {.gate = random_tensor(elements, shape.format.stored, in, random),
+          .up = random_tensor(elements, shape.format.stored, in, random),
+          .down = random_tensor(elements, shape.format.stored, mid, random)};
 }
 
 inline std::vector<float> random_rows(std::size_t floats, std::mt19937& random) {

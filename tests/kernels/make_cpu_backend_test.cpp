@@ -78,8 +78,8 @@ TEST(make_cpu_backend, refuses_shapes_types_and_threads_beyond_their_bounds) {
   EXPECT_EQ(refusal("", {.hidden_size = 4, .intermediate_size = 262145}, {}, k_avx2,
                     reason::invalid_argument),
             "intermediate_size is 262145; allowed: 1 to 262144");
-  EXPECT_EQ(refusal("", {.hidden_size = 4, .intermediate_size = 4, .stored = dtype::u8}, {}, k_avx2,
-                    reason::invalid_dtype),
+  EXPECT_EQ(refusal("", {.hidden_size = 4, .intermediate_size = 4, .format = {.stored = dtype::u8}},
+                    {}, k_avx2, reason::invalid_dtype),
             "expert weights has dtype u8; allowed: bf16, f16, f32");
   EXPECT_EQ(refusal("", k_small, {.threads = 0}, k_avx2, reason::invalid_argument),
             "compute threads is 0; allowed: 1 to 256");
@@ -92,7 +92,7 @@ TEST(make_cpu_backend, refuses_shapes_types_and_threads_beyond_their_bounds) {
 TEST(make_cpu_backend, gives_each_page_layout_its_own_name) {
   const auto layout = [](std::string_view name, dtype stored) {
     return std::string(
-        backend_of(name, {.hidden_size = 8, .intermediate_size = 4, .stored = stored})
+        backend_of(name, {.hidden_size = 8, .intermediate_size = 4, .format = {.stored = stored}})
             ->layout_id());
   };
   EXPECT_EQ(layout("cpu_ref", dtype::bf16), "rows.bf16");

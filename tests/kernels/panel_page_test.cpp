@@ -27,7 +27,8 @@ TEST(panel_page, pairs_gates_with_ups_and_columns_with_columns_eight_further) {
   std::mt19937 random(31);
   for (const auto& [hidden, units] : {std::pair{1u, 1u}, {16u, 8u}, {37u, 21u}, {20u, 9u}}) {
     for (const dtype stored : {dtype::bf16, dtype::f16, dtype::f32}) {
-      const expert_shape shape{.hidden_size = hidden, .intermediate_size = units, .stored = stored};
+      const expert_shape shape{
+          .hidden_size = hidden, .intermediate_size = units, .format = {.stored = stored}};
       const panel_page page(shape);
       const expert e = random_expert(shape, random);
       aligned_bytes bytes(page.bytes());
@@ -62,14 +63,17 @@ TEST(panel_page, pairs_gates_with_ups_and_columns_with_columns_eight_further) {
 TEST(panel_page, has_the_size_of_the_weights_where_the_shape_fits_whole_panels) {
   EXPECT_EQ(panel_page({.hidden_size = 2048, .intermediate_size = 768}).bytes(),
             std::size_t{3} * 2048 * 768 * 2);
-  EXPECT_EQ(panel_page({.hidden_size = 64, .intermediate_size = 16, .stored = dtype::f16}).bytes(),
-            std::size_t{3} * 64 * 16 * 4);
+  EXPECT_EQ(
+      panel_page({.hidden_size = 64, .intermediate_size = 16, .format = {.stored = dtype::f16}})
+          .bytes(),
+      std::size_t{3} * 64 * 16 * 4);
 }
 
 TEST(panel_page, is_the_same_for_equal_values_stored_as_f16_and_as_f32) {
-  const expert_shape half{.hidden_size = 19, .intermediate_size = 11, .stored = dtype::f16};
+  const expert_shape half{
+      .hidden_size = 19, .intermediate_size = 11, .format = {.stored = dtype::f16}};
   expert_shape full = half;
-  full.stored = dtype::f32;
+  full.format.stored = dtype::f32;
   std::mt19937 random(32);
   const expert e = random_expert(half, random);
   const auto widened = [](const std::vector<std::byte>& tensor) {

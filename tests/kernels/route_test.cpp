@@ -50,7 +50,9 @@ routed route_on(const row_kernels& kernels, const routing_params& params, const 
   routed r{.ids = std::vector<std::int32_t>(std::size_t{tokens} * params.top_k, -7),
            .weights = std::vector<float>(std::size_t{tokens} * params.top_k, -7.0F)};
   const auto done =
-      route_rows(kernels, params, logits, type, pitch_bytes, tokens, r.ids, r.weights);
+      route_rows(kernels, params, {},
+                 {.logits = logits, .type = type, .pitch_bytes = pitch_bytes, .tokens = tokens},
+                 r.ids, r.weights);
   if (!done) r = {.ids = {}, .weights = {}, .refusal = done.error()};
   return r;
 }
@@ -65,7 +67,8 @@ routed route_all(const routing_params& params, const std::vector<float>& logits)
     EXPECT_EQ(route_on(*kernels, params, logits.data(), dtype::f32, pitch, tokens), first);
   if (first.ok()) {
     routed r = first;
-    EXPECT_TRUE(route(params, logits.data(), dtype::f32, pitch, tokens, r.ids, r.weights));
+    EXPECT_TRUE(route(params, {}, {.logits = logits.data(), .pitch_bytes = pitch, .tokens = tokens},
+                      r.ids, r.weights));
     EXPECT_EQ(r, first);
   }
   return first;
@@ -80,19 +83,20 @@ void expect_near(const std::vector<float>& weights, std::initializer_list<double
 const std::vector<float> k_a = {2, 1, .5F, -1, 0, 3, -2, 1};
 
 TEST(route, gives_the_worked_vectors) {
-  const routed plain = route_all({routing_method::default_softmax, 8, 3}, k_a);
+  const routed plain = route_all({{.method = routing_method::default_softmax}, 8, 3}, k_a);
   EXPECT_EQ(plain.ids, (std::vector<std::int32_t>{5, 0, 1}));
   expect_near(plain.weights, {.556955, .204892, .075376});
   for (const routing_method method :
        {routing_method::renormalize, routing_method::renormalize_naive}) {
-    const routed r = route_all({method, 8, 3}, k_a);
+    const routed r = route_all({{.method = method}, 8, 3}, k_a);
     EXPECT_EQ(r.ids, (std::vector<std::int32_t>{5, 0, 1}));
     expect_near(r.weights, {.665241, .244728, .090031});
   }
 }
 
 TEST(route, gives_weight_one_exactly_when_one_expert_is_renormalised) {
-  EXPECT_EQ(route_all({routing_method::renormalize, 8, 1}, k_a).weights, std::vector<float>{1.0F});
+  EXPECT_EQ(route_all({{.method = routing_method::renormalize}, 8, 1}, k_a).weights,
+            std::vector<float>{1.0F});
 }
 
 TEST(route, breaks_ties_to_the_lower_id_and_takes_minus_zero_as_zero) {
@@ -100,15 +104,16 @@ TEST(route, breaks_ties_to_the_lower_id_and_takes_minus_zero_as_zero) {
     for (const std::uint32_t experts : {1u, 2u, 31u, 32u, 33u, 128u, 257u, 4096u}) {
       for (const float value : {0.0F, -3.5F, 1e30F, -1e30F}) {
         const std::uint32_t k = std::min(experts, 256u);
-        const routed r = route_all({method, experts, k}, std::vector<float>(experts, value));
+        const routed r =
+            route_all({{.method = method}, experts, k}, std::vector<float>(experts, value));
         std::vector<std::int32_t> first(k);
         std::iota(first.begin(), first.end(), 0);
         ASSERT_EQ(r.ids, first) << experts << " " << value;
       }
     }
-    EXPECT_EQ(route_all({method, 4, 3}, {-0.0F, 0.0F, -0.0F, 0.0F}).ids,
+    EXPECT_EQ(route_all({{.method = method}, 4, 3}, {-0.0F, 0.0F, -0.0F, 0.0F}).ids,
               (std::vector<std::int32_t>{0, 1, 2}));
-    EXPECT_EQ(route_all({method, 4, 2}, {-1.0F, 0.0F, -0.0F, 0.0F}).ids,
+    EXPECT_EQ(route_all({{.method = method}, 4, 2}, {-1.0F, 0.0F, -0.0F, 0.0F}).ids,
               (std::vector<std::int32_t>{1, 2}));
   }
 }
@@ -125,7 +130,7 @@ void expect_oracle(const routing_params& params, const std::vector<float>& logit
     std::stable_sort(order.begin(), order.end(),
                      [&](std::int32_t a, std::int32_t b) { return row[a] > row[b]; });
     const std::size_t summed =
-        params.method == routing_method::default_softmax ? params.experts : params.top_k;
+        params.rule.method == routing_method::default_softmax ? params.experts : params.top_k;
     double sum = 0;
     for (std::size_t j = 0; j < summed; ++j)
       sum += std::exp(double{row[order[j]]} - double{row[order[0]]});
@@ -158,7 +163,7 @@ TEST(route, agrees_with_a_full_stable_sort_in_double) {
           if (t % 4 == 2) logits[i] = -std::fabs(logits[i]) - 1.0F;
           if (t % 4 == 3) logits[i] += 1000.0F;
         }
-        const routing_params params{method, experts, k};
+        const routing_params params{{.method = method}, experts, k};
         expect_oracle(params, logits, route_all(params, logits));
       }
     }
@@ -171,7 +176,7 @@ TEST(route, agrees_with_the_oracle_on_sorted_rows) {
     for (std::uint32_t e = 0; e < experts; ++e) up[e] = static_cast<float>(e) * 0.01F;
     std::vector<float> down(up.rbegin(), up.rend());
     for (const std::uint32_t k : {1u, 8u, 40u}) {
-      const routing_params params{routing_method::renormalize, experts, k};
+      const routing_params params{{.method = routing_method::renormalize}, experts, k};
       expect_oracle(params, up, route_all(params, up));
       expect_oracle(params, down, route_all(params, down));
     }
@@ -186,13 +191,13 @@ TEST(route, follows_the_experts_when_they_are_permuted) {
   std::vector<std::int32_t> moved_to(k_experts);
   std::iota(moved_to.begin(), moved_to.end(), 0);
   for (const routing_method method : k_methods) {
-    const routed truth = route_all({method, k_experts, 8}, logits);
+    const routed truth = route_all({{.method = method}, k_experts, 8}, logits);
     for (int round = 0; round < 20; ++round) {
       std::shuffle(moved_to.begin(), moved_to.end(), random);
       std::vector<float> moved(k_experts);
       for (std::uint32_t e = 0; e < k_experts; ++e)
         moved[static_cast<std::size_t>(moved_to[e])] = logits[e];
-      const routed r = route_all({method, k_experts, 8}, moved);
+      const routed r = route_all({{.method = method}, k_experts, 8}, moved);
       for (std::size_t j = 0; j < 8; ++j) {
         EXPECT_EQ(r.ids[j], moved_to[static_cast<std::size_t>(truth.ids[j])]);
         EXPECT_NEAR(r.weights[j], truth.weights[j], 1e-6);
@@ -221,7 +226,7 @@ TEST(route, widens_bf16_and_f16_and_follows_the_pitch) {
       }
     }
     for (const routing_method method : k_methods) {
-      const routing_params params{method, k_experts, 6};
+      const routing_params params{{.method = method}, k_experts, 6};
       for (const row_kernels* kernels : kernels_here())
         EXPECT_EQ(route_on(*kernels, params, stored.data(), type, k_pitch_elements * 2, 3),
                   route_all(params, wide));
@@ -236,7 +241,7 @@ TEST(route, refuses_nan_and_plus_infinity_naming_the_first_row_and_column) {
         std::vector<float> logits(45 * 3, 0.5F);
         logits[1 * 45 + column] = bad;
         logits[2 * 45] = k_nan;
-        const routed r = route_all({method, 45, 4}, logits);
+        const routed r = route_all({{.method = method}, 45, 4}, logits);
         EXPECT_EQ(r.refusal.why, reason::router_nonfinite);
         EXPECT_EQ(r.refusal.text,
                   "row 1 column " + std::to_string(column) + " of the router input is not finite");
@@ -251,32 +256,34 @@ TEST(route, excludes_experts_at_minus_infinity_and_refuses_when_too_few_are_left
     logits[3] = -1.0F;
     logits[38] = 2.0F;
     logits[20] = std::numeric_limits<float>::lowest();
-    const routed r = route_all({method, 40, 3}, logits);
+    const routed r = route_all({{.method = method}, 40, 3}, logits);
     EXPECT_EQ(r.ids, (std::vector<std::int32_t>{38, 3, 20}));
     expect_near(r.weights, {.952574, .047426, 0});
-    EXPECT_EQ(route_all({method, 40, 4}, logits).refusal.text,
+    EXPECT_EQ(route_all({{.method = method}, 40, 4}, logits).refusal.text,
               "row 0 has 3 selectable experts; 4 are needed");
-    EXPECT_EQ(route_all({method, 40, 1}, std::vector<float>(40, -k_infinity)).refusal.text,
-              "row 0 has 0 selectable experts; 1 are needed");
+    EXPECT_EQ(
+        route_all({{.method = method}, 40, 1}, std::vector<float>(40, -k_infinity)).refusal.text,
+        "row 0 has 0 selectable experts; 1 are needed");
   }
 }
 
 TEST(route, takes_zero_tokens) {
-  EXPECT_TRUE(route({routing_method::renormalize, 8, 2}, nullptr, dtype::f32, 0, 0, {}, {}));
+  EXPECT_TRUE(route({{.method = routing_method::renormalize}, 8, 2}, {}, {}, {}, {}));
 }
 
 TEST(route, refuses_logits_of_other_types) {
   std::vector<std::int32_t> ids(1);
   std::vector<float> weights(1);
   const std::vector<float> logits(8);
-  const auto r =
-      route({routing_method::renormalize, 8, 1}, logits.data(), dtype::i32, 32, 1, ids, weights);
+  const auto r = route(
+      {{.method = routing_method::renormalize}, 8, 1}, {},
+      {.logits = logits.data(), .type = dtype::i32, .pitch_bytes = 32, .tokens = 1}, ids, weights);
   ASSERT_FALSE(r);
   EXPECT_EQ(r.error().text, "router logits has dtype i32; allowed: f32, bf16, f16");
 }
 
 std::string check_text(routing_method method, std::uint32_t experts, std::uint32_t k) {
-  const auto checked = check_routing({method, experts, k});
+  const auto checked = check_routing({{.method = method}, experts, k});
   return checked ? "" : checked.error().text;
 }
 

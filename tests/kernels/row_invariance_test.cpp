@@ -22,14 +22,14 @@ std::vector<float> chained(const expert_shape& shape, const expert& e, std::span
     float gate = 0;
     float up = 0;
     for (std::size_t k = 0; k < hidden; ++k) {
-      gate = std::fma(value_at(e.gate, shape.stored, i * hidden + k), x[k], gate);
-      up = std::fma(value_at(e.up, shape.stored, i * hidden + k), x[k], up);
+      gate = std::fma(value_at(e.gate, shape.format.stored, i * hidden + k), x[k], gate);
+      up = std::fma(value_at(e.up, shape.format.stored, i * hidden + k), x[k], up);
     }
     activated[i] = house_swiglu(gate, up);
   }
   for (std::size_t n = 0; n < hidden; ++n) {
     for (std::size_t i = 0; i < units; ++i)
-      y[n] = std::fma(value_at(e.down, shape.stored, n * units + i), activated[i], y[n]);
+      y[n] = std::fma(value_at(e.down, shape.format.stored, n * units + i), activated[i], y[n]);
   }
   return y;
 }
@@ -46,7 +46,8 @@ TEST_P(the_bits_of_a_row, are_those_of_one_ascending_chain_for_every_number_of_r
   // The last shape has more depth than one block of K.
   for (const auto& [hidden, units] : {std::pair{50u, 41u}, {256u, 72u}, {4099u, 10u}}) {
     for (const dtype stored : {dtype::bf16, dtype::f16, dtype::f32}) {
-      const expert_shape shape{.hidden_size = hidden, .intermediate_size = units, .stored = stored};
+      const expert_shape shape{
+          .hidden_size = hidden, .intermediate_size = units, .format = {.stored = stored}};
       const auto backend = backend_of(GetParam(), shape);
       EXPECT_TRUE(backend->row_invariant());
       const expert e = random_expert(shape, random);

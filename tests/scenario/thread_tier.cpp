@@ -46,10 +46,11 @@ thread_tier::thread_tier(const std::string& model_dir, std::vector<std::uint32_t
 
   for (std::size_t w = 0; w < slots.size(); ++w) {
     auto made = std::make_unique<worker>();
-    made->backend = must(kernels::make_cpu_backend(
-        backend,
-        {model().hidden_size, model().intermediate_size, model().stored, model().activation}, {},
-        kernels::detect_cpu_features()));
+    made->backend = must(
+        kernels::make_cpu_backend(backend,
+                                  {model().hidden_size, model().intermediate_size, model().format,
+                                   model().activation.kind, model().expert_bias},
+                                  {}, kernels::detect_cpu_features()));
     made->store = must(workers::expert_store::create(
         {.slots = slots[w], .spare_pages = 0, .memory_max_bytes = std::size_t{1} << 32}, model(),
         *made->backend, *checkpoint_));

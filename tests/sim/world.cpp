@@ -45,7 +45,7 @@ world::world(std::uint64_t seed, bool traced) : traced_(traced), dice_(seed) {
   for (std::uint32_t l = 0; l < m.layers_total; ++l) {
     m.moe_layers.push_back(layer_id(static_cast<std::uint16_t>(l)));
   }
-  m.routing = routing_method::renormalize;
+  m.routing.method = routing_method::renormalize;
   m.fingerprint = 0x5eed;
   if (dice_.chance(60'000)) {  // replicas: more slots than experts
     const auto count = static_cast<std::uint32_t>(workers_.size());

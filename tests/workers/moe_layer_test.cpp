@@ -47,7 +47,7 @@ class captured_half final : public transport::WorkerHalf {
 
 struct moe_layer_test : ::testing::Test {
   std::unique_ptr<kernels::Backend> backend = *kernels::make_cpu_backend(
-      "cpu_ref", {k_hidden, k_inner, dtype::f32, activation_kind::swiglu}, {}, {});
+      "cpu_ref", {k_hidden, k_inner, {.stored = dtype::f32}, activation_kind::swiglu}, {}, {});
   captured_half half;
   MoeLayer layer{
       {.layers = 2, .rows_max = k_rows, .top_k_max = k_top_k, .sources_max = 4}, *backend, half};

@@ -36,9 +36,9 @@ void write_model(schema::Snapshot::Model::Builder out, const model_description& 
   out.setLayersTotal(model.layers_total);
   auto layers = out.initMoeLayers(static_cast<unsigned>(model.moe_layers.size()));
   for (unsigned i = 0; i < layers.size(); ++i) layers.set(i, model.moe_layers[i].value);
-  out.setRouting(static_cast<std::uint8_t>(model.routing));
-  out.setActivation(static_cast<std::uint8_t>(model.activation));
-  out.setStored(static_cast<std::uint8_t>(model.stored));
+  out.setRouting(static_cast<std::uint8_t>(model.routing.method));
+  out.setActivation(static_cast<std::uint8_t>(model.activation.kind));
+  out.setStored(static_cast<std::uint8_t>(model.format.stored));
   out.setFingerprint(model.fingerprint);
 }
 
@@ -50,9 +50,9 @@ expected<model_description> read_model(schema::Snapshot::Model::Reader in) {
   model.experts = in.getExperts();
   model.top_k = in.getTopK();
   model.layers_total = in.getLayersTotal();
-  model.routing = static_cast<routing_method>(in.getRouting());
-  model.activation = static_cast<activation_kind>(in.getActivation());
-  model.stored = static_cast<dtype>(in.getStored());
+  model.routing.method = static_cast<routing_method>(in.getRouting());
+  model.activation.kind = static_cast<activation_kind>(in.getActivation());
+  model.format.stored = static_cast<dtype>(in.getStored());
   model.fingerprint = in.getFingerprint();
   if (in.getMoeLayers().size() > k_layers_max) return refuse("snapshot: too many layers");
   for (const std::uint16_t l : in.getMoeLayers()) {
@@ -83,7 +83,7 @@ expected<routing_snapshot> read(schema::Snapshot::Reader in) {
   auto model = read_model(in.getModel());
   if (!model) return unexpected_error(model.error());
   s.model = std::move(*model);
-  s.routing = {.method = s.model.routing, .experts = s.model.experts, .top_k = s.model.top_k};
+  s.routing = {.rule = s.model.routing, .experts = s.model.experts, .top_k = s.model.top_k};
   if (auto ok = kernels::check_routing(s.routing); !ok) return unexpected_error(ok.error());
 
   const auto bytes = from_data(in.getPlacement());

@@ -13,7 +13,8 @@ namespace moetier::workers {
 namespace {
 
 std::size_t projection_bytes(const model_description& model) {
-  return std::size_t{model.hidden_size} * model.intermediate_size * dtype_bytes(model.stored);
+  return std::size_t{model.hidden_size} * model.intermediate_size *
+         dtype_bytes(model.format.stored);
 }
 
 std::uint64_t page_count(const expert_store_options& options, const model_description& model) {

@@ -26,13 +26,14 @@ std::array<std::uint64_t, 2> expert_shape(const model_description& model, projec
 }
 
 std::string expected_text(const model_description& model, projection part) {
-  return shape_text(tensor_type_of(model.stored), expert_shape(model, part));
+  return shape_text(tensor_type_of(model.format.stored), expert_shape(model, part));
 }
 
 expected<void> check_expert(const model_description& model, const tensor_role& role,
                             const tensor_info& tensor) {
   const auto shape = expert_shape(model, role.part);
-  if (tensor.type->element == model.stored && std::ranges::equal(tensor.shape(), shape)) return {};
+  if (tensor.type->element == model.format.stored && std::ranges::equal(tensor.shape(), shape))
+    return {};
   return fail(reason::weight_mismatch, place_text(role.layer, role.expert, tensor.name),
               shape_text(*tensor.type, tensor.shape()), expected_text(model, role.part));
 }
@@ -41,13 +42,13 @@ expected<void> check_router(const model_description& model, const tensor_role& r
                             const tensor_info& tensor) {
   const std::array<std::uint64_t, 2> shape{model.experts, model.hidden_size};
   const dtype element = tensor.type->element;
-  if ((element == model.stored || element == dtype::f32) &&
+  if ((element == model.format.stored || element == dtype::f32) &&
       std::ranges::equal(tensor.shape(), shape))
     return {};
   return fail(reason::weight_mismatch,
               fmt::format("layer {} router {}", role.layer, printable(tensor.name)),
               shape_text(*tensor.type, tensor.shape()),
-              shape_text(tensor_type_of(model.stored), shape));
+              shape_text(tensor_type_of(model.format.stored), shape));
 }
 
 }  // namespace
@@ -82,7 +83,8 @@ expected<std::unique_ptr<checkpoint>> checkpoint::open(const std::string& direct
 }
 
 std::size_t checkpoint::projection_bytes() const noexcept {
-  return std::size_t{model_.hidden_size} * model_.intermediate_size * dtype_bytes(model_.stored);
+  return std::size_t{model_.hidden_size} * model_.intermediate_size *
+         dtype_bytes(model_.format.stored);
 }
 
 expected<void> checkpoint::load(layer_id layer, expert_id expert, const expert_buffers& into) {

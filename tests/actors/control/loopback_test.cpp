@@ -28,7 +28,7 @@ model_description small_model() {
   m.top_k = 2;
   m.layers_total = 1;
   m.moe_layers = {layer_id(0)};
-  m.routing = routing_method::renormalize;
+  m.routing.method = routing_method::renormalize;
   m.fingerprint = fingerprint_of(m);
   return m;
 }

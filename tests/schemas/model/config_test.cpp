@@ -58,9 +58,9 @@ TEST(config, reads_qwen3_moe_in_full) {
   EXPECT_EQ(model->top_k, 4u);
   EXPECT_EQ(model->layers_total, 6u);
   EXPECT_EQ(model->moe_layers, layers({0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(model->routing, routing_method::renormalize_naive);
-  EXPECT_EQ(model->activation, activation_kind::swiglu);
-  EXPECT_EQ(model->stored, dtype::bf16);
+  EXPECT_EQ(model->routing.method, routing_method::renormalize_naive);
+  EXPECT_EQ(model->activation.kind, activation_kind::swiglu);
+  EXPECT_EQ(model->format.stored, dtype::bf16);
 }
 
 TEST(config, reads_mixtral_in_full) {
@@ -68,17 +68,17 @@ TEST(config, reads_mixtral_in_full) {
   ASSERT_TRUE(model) << sentence(model);
   EXPECT_EQ(model->intermediate_size, 96u);
   EXPECT_EQ(model->experts, 8u);
-  EXPECT_EQ(model->routing, routing_method::renormalize);
-  EXPECT_EQ(model->stored, dtype::f16);
+  EXPECT_EQ(model->routing.method, routing_method::renormalize);
+  EXPECT_EQ(model->format.stored, dtype::f16);
   EXPECT_EQ(model->moe_layers, layers({0, 1}));
 }
 
 TEST(config, norm_topk_prob_chooses_the_method_of_qwen3_and_is_off_by_default) {
   json config = qwen3();
   config["norm_topk_prob"] = false;
-  EXPECT_EQ(parse(config)->routing, routing_method::default_softmax);
+  EXPECT_EQ(parse(config)->routing.method, routing_method::default_softmax);
   config.erase("norm_topk_prob");
-  EXPECT_EQ(parse(config)->routing, routing_method::default_softmax);
+  EXPECT_EQ(parse(config)->routing.method, routing_method::default_softmax);
   EXPECT_EQ(refusal(qwen3(), "norm_topk_prob", 1),
             "model field norm_topk_prob is 1; supported: true or false");
 }
@@ -185,7 +185,7 @@ TEST(config, element_type_has_two_names_that_must_agree) {
             "model field dtype is \"float32\"; supported: \"bfloat16\" as torch_dtype says");
   config.erase("torch_dtype");
   config["dtype"] = "float32";
-  EXPECT_EQ(parse(config)->stored, dtype::f32);
+  EXPECT_EQ(parse(config)->format.stored, dtype::f32);
   EXPECT_EQ(refusal(config, "dtype", "float64"),
             "model field dtype is \"float64\"; supported: bfloat16, float16, float32");
   EXPECT_EQ(refusal(config, "dtype", nullptr),
@@ -270,7 +270,7 @@ TEST(config, reads_the_demos_and_the_oracles_files) {
   EXPECT_EQ(demo->moe_layers.size(), 4u);
   const auto raw = read_config(root + "/tests/data/oracles/qwen3_moe_nonorm/config.json");
   ASSERT_TRUE(raw) << sentence(raw);
-  EXPECT_EQ(raw->routing, routing_method::default_softmax);
+  EXPECT_EQ(raw->routing.method, routing_method::default_softmax);
   const auto other = read_config(root + "/tests/data/oracles/mixtral/config.json");
   ASSERT_TRUE(other) << sentence(other);
   EXPECT_EQ(other->intermediate_size, 96u);
@@ -288,9 +288,9 @@ TEST(model_description, fingerprint_covers_every_field) {
   others[4].top_k = 1;
   others[5].layers_total = 1;
   others[6].moe_layers.pop_back();
-  others[7].routing = routing_method::renormalize;
-  others[8].activation = activation_kind::geglu;
-  others[9].stored = dtype::f32;
+  others[7].routing.method = routing_method::renormalize;
+  others[8].activation.kind = activation_kind::geglu;
+  others[9].format.stored = dtype::f32;
   for (std::size_t i = 0; i < others.size(); ++i)
     EXPECT_NE(fingerprint_of(others[i]), model.fingerprint) << "field " << i;
 }

@@ -59,8 +59,9 @@ TEST(source_session, routes_by_the_snapshot_and_tells_what_it_routed) {
   std::minstd_rand random(4);
   std::uniform_real_distribution<float> value(-3.0F, 3.0F);
   for (float& l : logits) l = value(random);
-  ASSERT_TRUE(
-      kernels::route(rig.newest->routing, logits.data(), dtype::f32, 8 * 4, 5, in.ids, in.weights));
+  ASSERT_TRUE(kernels::route(rig.newest->routing, {},
+                             {.logits = logits.data(), .pitch_bytes = 8 * 4, .tokens = 5}, in.ids,
+                             in.weights));
 
   layer_call call = rig.call_of(in);
   call.ids = {};

@@ -116,11 +116,11 @@ inline transport::routing_snapshot make_snapshot(const tier_shape& shape,
                     .top_k = shape.top_k,
                     .layers_total = 4,
                     .moe_layers = {},
-                    .routing = routing_method::renormalize};
+                    .routing = {.method = routing_method::renormalize}};
   for (const std::uint16_t layer : shape.layers)
     snapshot.model.moe_layers.push_back(layer_id(layer));
   snapshot.model.fingerprint = 42;
-  snapshot.routing = {routing_method::renormalize, shape.experts, shape.top_k};
+  snapshot.routing = {{.method = routing_method::renormalize}, shape.experts, shape.top_k};
   auto placement = eplb::default_placement(shape.experts, snapshot.model.moe_layers, spans);
   if (!placement) std::abort();
   snapshot.placement = *placement;

@@ -20,11 +20,11 @@ routing_snapshot small_snapshot() {
              .top_k = 2,
              .layers_total = 3,
              .moe_layers = {layer_id{0}, layer_id{2}},
-             .routing = routing_method::renormalize_naive,
-             .activation = activation_kind::swiglu,
-             .stored = dtype::bf16,
+             .routing = {.method = routing_method::renormalize_naive},
+             .activation = {},
+             .format = {.stored = dtype::bf16},
              .fingerprint = 77};
-  s.routing = {.method = s.model.routing, .experts = 4, .top_k = 2};
+  s.routing = {.rule = s.model.routing, .experts = 4, .top_k = 2};
   s.placement = *eplb::default_placement(4, s.model.moe_layers, eplb::spans_of({3, 3}));
   s.shares = eplb::shares::even(s.placement, {true, false}, {epoch_number{4}, 2});
   s.workers = {{worker_id{0}, incarnation_id{11}, true, {std::byte{1}, std::byte{2}}},

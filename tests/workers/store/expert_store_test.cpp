@@ -22,8 +22,8 @@ model_description small_description() {
   model.top_k = 2;
   model.layers_total = 4;
   model.moe_layers = {layer_id(1), layer_id(3)};
-  model.routing = routing_method::renormalize_naive;
-  model.stored = dtype::f32;
+  model.routing.method = routing_method::renormalize_naive;
+  model.format.stored = dtype::f32;
   return model;
 }
 
@@ -99,7 +99,8 @@ class expert_store_test : public testing::Test {
   }
 
   const model_description model_ = small_description();
-  const fake_backend backend_{kernels::expert_shape{4, 2, dtype::f32, activation_kind::swiglu}};
+  const fake_backend backend_{
+      kernels::expert_shape{4, 2, {.stored = dtype::f32}, activation_kind::swiglu}};
   marking_source source_;
   std::unique_ptr<expert_store> store_;
 };

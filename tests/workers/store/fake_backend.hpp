@@ -18,8 +18,8 @@ class fake_backend final : public kernels::Backend {
   bool row_invariant() const noexcept override { return true; }
   const kernels::expert_shape& shape() const noexcept override { return shape_; }
   std::size_t page_bytes() const noexcept override {
-    const std::size_t bytes =
-        3 * std::size_t{shape_.hidden_size} * shape_.intermediate_size * dtype_bytes(shape_.stored);
+    const std::size_t bytes = 3 * std::size_t{shape_.hidden_size} * shape_.intermediate_size *
+                              dtype_bytes(shape_.format.stored);
     return (bytes + 63) / 64 * 64;
   }
   void pack_page(const kernels::expert_tensors& tensors, std::span<std::byte> page) const override {

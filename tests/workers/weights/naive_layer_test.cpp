@@ -65,7 +65,7 @@ std::vector<choice> routed(const model_description& model, std::span<const doubl
   const auto exponential = [&](std::size_t e) { return std::exp(logits[e] - logits[order[0]]); };
   // default_softmax divides by the sum over all experts, the others by that over the chosen ones.
   const std::size_t summed =
-      model.routing == routing_method::default_softmax ? order.size() : model.top_k;
+      model.routing.method == routing_method::default_softmax ? order.size() : model.top_k;
   double sum = 0;
   for (std::size_t i = 0; i < summed; ++i) sum += exponential(order[i]);
   std::vector<choice> chosen;
@@ -86,8 +86,8 @@ class naive_layer final {
     for (std::uint16_t e = 0; e < model_.experts; ++e) {
       const auto loaded = weights.load(layer, expert_id(e), {.gate = gate, .up = up, .down = down});
       EXPECT_TRUE(loaded) << sentence(loaded);
-      experts_.push_back(
-          {widened(gate, model_.stored), widened(up, model_.stored), widened(down, model_.stored)});
+      experts_.push_back({widened(gate, model_.format.stored), widened(up, model_.format.stored),
+                          widened(down, model_.format.stored)});
     }
   }
 

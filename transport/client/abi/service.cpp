@@ -88,7 +88,7 @@ expected<moetier_model_info> service::info() {
   info.workers = static_cast<std::uint32_t>(newest->workers.size());
   info.workers_live = live_workers(*newest);
   info.exact_allowed = newest->exact_allowed ? 1 : 0;
-  info.routing_method = static_cast<std::uint32_t>(newest->routing.method);
+  info.routing_method = static_cast<std::uint32_t>(newest->routing.rule.method);
   copy_text(info.model_type, model.model_type);
   copy_text(info.carrier, newest->carrier);
   copy_text(info.backend, newest->backend);

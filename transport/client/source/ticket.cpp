@@ -56,7 +56,11 @@ expected<void> ticket::take(const layer_call& call, const transport::routing_sna
   if (call.logits != nullptr) {
     kernels::routing_params routing = snapshot.routing;
     routing.top_k = shape_.top_k;
-    if (auto ok = kernels::route(routing, call.logits, call.logits_type, call.logits_pitch, tokens_,
+    if (auto ok = kernels::route(routing, {},
+                                 {.logits = call.logits,
+                                  .type = call.logits_type,
+                                  .pitch_bytes = call.logits_pitch,
+                                  .tokens = tokens_},
                                  ids, weights);
         !ok) {
       return ok;

@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/utsname.h>
 
-#include "actors/build_info.hpp"
+#include "actors/cli/bench_document.hpp"
 #include "actors/cli/bench_parts.hpp"
 #include "actors/cli/commands.hpp"
 #include "actors/cli/direct_session.hpp"
@@ -68,11 +67,6 @@ ordered_json json_of(const latency_figures& f) {
           {"p99", f.p99}, {"p999", f.p999}, {"max", f.max}};
 }
 
-std::string host_name() {
-  utsname host{};
-  return ::uname(&host) == 0 ? host.nodename : "unknown";
-}
-
 }  // namespace
 
 expected<exit_code> run_bench_tier(const command_line& line, const config::settings& settings) {
@@ -101,33 +95,28 @@ expected<exit_code> run_bench_tier(const command_line& line, const config::setti
   const double own = rows[0].second.p50 - rows[5].second.p50;
   const double echoes = own / rows[6].second.p50;
   if (line.json) {
-    const ordered_json document{
-        {"schema", "moetier.bench.1"},
-        {"bench", "tier"},
-        {"version", this_build().version},
-        {"commit", this_build().commit},
-        {"host", host_name()},
-        {"resolution", {{"backend", snapshot.backend}, {"carrier", snapshot.carrier}}},
-        {"problem",
-         {{"tokens", shape.tokens},
-          {"hidden_size", snapshot.model.hidden_size},
-          {"experts", snapshot.model.experts},
-          {"top_k", snapshot.model.top_k},
-          {"workers", snapshot.workers.size()},
-          {"layer", layer.value},
-          {"repeat", shape.calls}}},
-        {"latency_us", json_of(rows[0].second)},
-        {"stages_us",
-         {{"route", json_of(rows[1].second)},
-          {"pack", json_of(rows[2].second)},
-          {"wait", json_of(rows[3].second)},
-          {"sum", json_of(rows[4].second)}}},
-        {"compute_us", json_of(rows[5].second)},
-        {"echo_us", json_of(rows[6].second)},
-        {"own_share_us", own},
-        {"own_share_echoes", echoes},
-        {"tokens_per_s", 1e6 * shape.tokens / rows[0].second.mean},
-        {"errors", 0}};
+    ordered_json document = bench_document("tier");
+    document.update({{"resolution", {{"backend", snapshot.backend}, {"carrier", snapshot.carrier}}},
+                     {"problem",
+                      {{"tokens", shape.tokens},
+                       {"hidden_size", snapshot.model.hidden_size},
+                       {"experts", snapshot.model.experts},
+                       {"top_k", snapshot.model.top_k},
+                       {"workers", snapshot.workers.size()},
+                       {"layer", layer.value},
+                       {"repeat", shape.calls}}},
+                     {"latency_us", json_of(rows[0].second)},
+                     {"stages_us",
+                      {{"route", json_of(rows[1].second)},
+                       {"pack", json_of(rows[2].second)},
+                       {"wait", json_of(rows[3].second)},
+                       {"sum", json_of(rows[4].second)}}},
+                     {"compute_us", json_of(rows[5].second)},
+                     {"echo_us", json_of(rows[6].second)},
+                     {"own_share_us", own},
+                     {"own_share_echoes", echoes},
+                     {"tokens_per_s", 1e6 * shape.tokens / rows[0].second.mean},
+                     {"errors", 0}});
     std::fputs((document.dump(1) + "\n").c_str(), stdout);
     return exit_code::done;
   }

@@ -210,6 +210,19 @@ class builder final {
         ->capture_default_str();
     tier->add_option("--layer", o.layer, "model layer; the first MoE layer unless given")
         ->check(CLI::Range(0, 65535));
+    add_bench_kernels(*bench);
+  }
+
+  void add_bench_kernels(CLI::App& bench) {
+    kernels_options& o = into_.kernels;
+    CLI::App* kernels =
+        add(bench, "kernels", "this machine's kernels beside plain code; 8 when they disagree",
+            command::bench_kernels);
+    kernels->add_option("--part", o.part, "one part: routing (all unless given)");
+    kernels->add_option("--seed", o.seed, "of the random input")->capture_default_str();
+    kernels->add_option("--repeat", o.repeat, "measurements of each form; medians are shown")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
   }
 
   command_line& into_;

@@ -19,7 +19,8 @@ enum class command : std::uint8_t {
   status,
   placement_show,
   forward,
-  bench_tier
+  bench_tier,
+  bench_kernels
 };
 
 struct forward_options {
@@ -43,6 +44,12 @@ struct bench_options {
   std::uint32_t layer = 0;  // 0 and not a MoE layer: the first one
 };
 
+struct kernels_options {
+  std::string part;  // empty = all
+  std::uint64_t seed = 1;
+  std::uint32_t repeat = 30;
+};
+
 struct command_line {
   command what = command::status;
   std::string config_file;
@@ -54,6 +61,7 @@ struct command_line {
   config::layer flags;
   forward_options forward;
   bench_options bench;
+  kernels_options kernels;
 };
 
 // Whether the words ask for JSON, even where they cannot be parsed.

@@ -4,10 +4,10 @@
 #include <functional>
 #include <limits>
 
-#include "kernels/math/house_math.hpp"
-
 namespace moetier::kernels {
 namespace {
+
+constexpr float k_none = -std::numeric_limits<float>::infinity();
 
 std::uint32_t find_bad(const float* row, std::uint32_t padded) {
   std::uint32_t e = 0;
@@ -15,8 +15,12 @@ std::uint32_t find_bad(const float* row, std::uint32_t padded) {
   return e;
 }
 
+float largest(const float* row, std::uint32_t padded) {
+  return *std::max_element(row, row + padded);
+}
+
 float cut(const float* row, std::uint32_t padded, std::uint32_t count) {
-  if (count > k_row_lanes) return -std::numeric_limits<float>::infinity();
+  if (count > k_row_lanes) return k_none;
   float lanes[k_row_lanes];
   std::copy_n(row, k_row_lanes, lanes);
   for (std::uint32_t e = k_row_lanes; e < padded; ++e)
@@ -34,27 +38,42 @@ std::uint32_t collect(const float* row, std::uint32_t padded, float cut, std::ui
   return count;
 }
 
-float exp_sum(const float* row, std::uint32_t padded, float largest) {
-  float lanes[k_row_lanes] = {};
-  for (std::uint32_t e = 0; e < padded; ++e) lanes[e % k_row_lanes] += house_exp(row[e] - largest);
-  for (std::uint32_t half = k_row_lanes / 2; half > 0; half /= 2) {
-    for (std::uint32_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+// One insertion after the other, in ascending id: no later value passes an equal one.
+std::uint32_t select(const float* row, std::uint32_t padded, std::uint32_t most,
+                     std::uint16_t* ids) {
+  const float least = std::max(cut(row, padded, most), std::numeric_limits<float>::lowest());
+  std::uint32_t count = 0;
+  for (std::uint32_t e = 0; e < padded; ++e) {
+    if (row[e] < least || (count == most && row[e] <= row[ids[count - 1]])) continue;
+    std::uint32_t at = count < most ? count++ : count - 1;
+    for (; at > 0 && row[ids[at - 1]] < row[e]; --at) ids[at] = ids[at - 1];
+    ids[at] = static_cast<std::uint16_t>(e);
   }
-  return lanes[0];
+  return count;
 }
 
-void exp_each(float* values, std::uint32_t count, float largest) {
-  for (std::uint32_t i = 0; i < count; ++i) values[i] = house_exp(values[i] - largest);
+void group_pairs(const float* keys, std::uint32_t width, std::uint32_t groups, float* sums) {
+  for (std::uint32_t g = 0; g < groups; ++g, keys += width) {
+    float first = k_none;
+    float second = k_none;
+    for (std::uint32_t i = 0; i < width; ++i) {
+      second = std::max(second, std::min(first, keys[i]));
+      first = std::max(first, keys[i]);
+    }
+    sums[g] = second == k_none ? first : first + second;
+  }
 }
 
 }  // namespace
 
 constinit const row_kernels k_row_kernels_scalar = {
     .find_bad = find_bad,
+    .largest = largest,
     .cut = cut,
     .collect = collect,
-    .exp_sum = exp_sum,
-    .exp_each = exp_each,
+    .select = select,
+    .group_pairs = group_pairs,
+    .scores = &k_score_kernels_scalar,
 };
 
 }  // namespace moetier::kernels

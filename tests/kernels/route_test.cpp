@@ -46,13 +46,14 @@ std::vector<const row_kernels*> kernels_here() {
 }
 
 routed route_on(const row_kernels& kernels, const routing_params& params, const void* logits,
-                dtype type, std::size_t pitch_bytes, std::uint32_t tokens) {
+                dtype type, std::size_t pitch_bytes, std::uint32_t tokens,
+                routing_kernel kernel = routing_kernel::generic) {
   routed r{.ids = std::vector<std::int32_t>(std::size_t{tokens} * params.top_k, -7),
            .weights = std::vector<float>(std::size_t{tokens} * params.top_k, -7.0F)};
   const auto done =
-      route_rows(kernels, params, {},
+      route_rows(kernels, kernel, params, {},
                  {.logits = logits, .type = type, .pitch_bytes = pitch_bytes, .tokens = tokens},
-                 r.ids, r.weights);
+                 {.ids = r.ids, .weights = r.weights});
   if (!done) r = {.ids = {}, .weights = {}, .refusal = done.error()};
   return r;
 }
@@ -63,8 +64,12 @@ routed route_all(const routing_params& params, const std::vector<float>& logits)
   const std::size_t pitch = params.experts * sizeof(float);
   const routed first =
       route_on(k_row_kernels_scalar, params, logits.data(), dtype::f32, pitch, tokens);
-  for (const row_kernels* kernels : kernels_here())
-    EXPECT_EQ(route_on(*kernels, params, logits.data(), dtype::f32, pitch, tokens), first);
+  const routing_kernel chosen = choose_kernel(params).kernel;
+  for (const row_kernels* kernels : kernels_here()) {
+    for (const routing_kernel kernel : {routing_kernel::generic, chosen})
+      EXPECT_EQ(route_on(*kernels, params, logits.data(), dtype::f32, pitch, tokens, kernel),
+                first);
+  }
   if (first.ok()) {
     routed r = first;
     EXPECT_TRUE(route(params, {}, {.logits = logits.data(), .pitch_bytes = pitch, .tokens = tokens},
@@ -298,14 +303,21 @@ TEST(check_routing, accepts_each_limit_and_refuses_the_next_value) {
   EXPECT_EQ(check_text(method, 4096, 257), "setting routing.top_k is 257; allowed: 1 to 256");
 }
 
-TEST(check_routing, knows_three_methods_and_refuses_the_others_by_name_or_number) {
-  for (const routing_method method : k_methods) EXPECT_EQ(check_text(method, 8, 2), "");
+TEST(check_routing, knows_every_method_but_unspecified_and_refuses_other_numbers) {
+  const std::string all =
+      "0 (default), 1 (renormalize), 2 (deepseek_v3), 3 (llama4), 4 (renormalize_naive), 5 "
+      "(minimax2), 6 (sigmoid_renorm), 7 (deepseek_v4), 9 (deepseek_v2), 10 (sqrt_softplus), 11 "
+      "(sparse_mixer), 12 (static), 13 (round_robin), 14 (softmax_group), 15 (softmax_bias), 16 "
+      "(softmax_bias_raw), 17 (softmax_pnorm)";
+  for (std::uint8_t m = 0; m < k_routing_methods; ++m) {
+    if (m != 8) {
+      EXPECT_EQ(check_text(static_cast<routing_method>(m), 8, 2), "") << int{m};
+    }
+  }
   EXPECT_EQ(check_text(routing_method::unspecified, 8, 2),
-            "setting routing.method is unspecified; allowed: default, renormalize, "
-            "renormalize_naive");
-  EXPECT_EQ(check_text(static_cast<routing_method>(2), 8, 2),
-            "model field routing.method is 2; supported: 0 (default), 1 (renormalize), 4 "
-            "(renormalize_naive)");
+            "setting routing.method is unspecified; allowed: " + all);
+  EXPECT_EQ(check_text(static_cast<routing_method>(18), 8, 2),
+            "model field routing.method is 18; supported: " + all);
 }
 
 struct given {

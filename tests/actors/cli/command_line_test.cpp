@@ -49,6 +49,8 @@ TEST(command_line, global_flags_stand_on_either_side_of_the_command) {
   EXPECT_EQ(accepted({"status", "--address", "h:1"}).address, "h:1");
   EXPECT_EQ(accepted({"placement", "show", "--address", "h:1"}).what, command::placement_show);
   EXPECT_EQ(accepted({"bench", "tier", "--repeat", "10"}).bench.calls, 10U);
+  EXPECT_EQ(accepted({"bench", "kernels", "--part", "routing"}).kernels.part, "routing");
+  EXPECT_EQ(accepted({"bench", "kernels", "--seed", "7"}).kernels.seed, 7U);
 }
 
 TEST(command_line, values_that_are_none_are_usage_errors) {

@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "actors/cli/bench_document.hpp"
+#include "actors/cli/bench_kernels.hpp"
+#include "actors/cli/commands.hpp"
+#include "actors/cli/table.hpp"
+
+namespace moetier::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct part {
+  const char* name;
+  expected<std::vector<kernel_figures>> (*run)(const kernel_bench_options& options);
+};
+
+constexpr part k_parts[] = {
+    {"routing", bench_routing},
+};
+
+std::string part_names() {
+  std::string names;
+  for (const part& p : k_parts) names += fmt::format("{}{}", names.empty() ? "" : ", ", p.name);
+  return names;
+}
+
+ordered_json json_of(const kernel_figures& f) {
+  ordered_json row{{"kernel", f.kernel}, {"shape", f.shape}, {"unit", f.unit}};
+  for (const auto& [form, value] : f.forms) row["forms"][form] = value;
+  row["ratio"] = f.ratio();
+  if (f.aim > 0) row["aim"] = f.aim;
+  for (const auto& [name, value] : f.more) row[name] = value;
+  row["agrees"] = f.agrees;
+  return row;
+}
+
+void put_table(const char* name, const std::vector<kernel_figures>& figures) {
+  table t({name, "shape", "unit", "forms", "ratio", "aim", "agrees"});
+  for (const kernel_figures& f : figures) {
+    std::string forms;
+    for (const auto& [form, value] : f.forms)
+      forms += fmt::format("{}{} {:.1f}", forms.empty() ? "" : "  ", form, value);
+    t.add({f.kernel, f.shape, f.unit, forms, fmt::format("{:.2f}", f.ratio()),
+           f.aim > 0 ? fmt::format("{:.1f}", f.aim) : "-", f.agrees ? "yes" : "NO"});
+  }
+  std::fputs(t.text().c_str(), stdout);
+}
+
+}  // namespace
+
+double kernel_figures::ratio() const noexcept {
+  return forms.size() < 2 ? 0 : forms.front().second / forms.back().second;
+}
+
+expected<exit_code> run_bench_kernels(const command_line& line) {
+  const kernel_bench_options options{line.kernels.seed, line.kernels.repeat};
+  const std::string& asked = line.kernels.part;
+  const auto is_asked = [&](const part& p) { return asked.empty() || asked == p.name; };
+  if (std::none_of(std::begin(k_parts), std::end(k_parts), is_asked))
+    return fail(reason::config_invalid, "--part", asked, part_names());
+  ordered_json document = bench_document("kernels");
+  document["problem"] = {{"seed", options.seed}, {"repeat", options.repeat}};
+  std::size_t errors = 0;
+  for (const part& p : k_parts) {
+    if (!is_asked(p)) continue;
+    const auto figures = p.run(options);
+    if (!figures) return tl::unexpected(figures.error());
+    for (const kernel_figures& f : *figures) {
+      errors += f.agrees ? 0U : 1U;
+      document["parts"][p.name].push_back(json_of(f));
+    }
+    if (!line.json) put_table(p.name, *figures);
+  }
+  document["errors"] = errors;
+  if (line.json) std::fputs((document.dump(1) + "\n").c_str(), stdout);
+  return errors == 0 ? exit_code::done : exit_code::check_failed;
+}
+
+}  // namespace moetier::cli

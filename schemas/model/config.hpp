@@ -11,6 +11,7 @@
 
 #include "schemas/base/error.hpp"
 #include "schemas/model/model_description.hpp"
+#include "schemas/model/stored_form.hpp"
 
 namespace moetier {
 
@@ -21,5 +22,13 @@ expected<model_description> read_config(const std::string& path);
 
 // The same from its text; `name` stands for the file in sentences.
 expected<model_description> parse_config(std::string_view text, std::string_view name);
+
+// The description with what only readers of the weights need.
+struct model_reading {
+  model_description model;
+  stored_form form;
+};
+expected<model_reading> read_config_and_form(const std::string& path);
+expected<model_reading> parse_config_and_form(std::string_view text, std::string_view name);
 
 }  // namespace moetier

@@ -21,8 +21,8 @@ enum class weight_point : std::uint8_t { output = 0, input = 1 };
 // E..E+count-1 of size I on every worker; the last one is filled up with zeros.
 struct shared_experts_rule {
   std::uint32_t intermediate_size = 0;  // of all together, as the checkpoint has it; 0 = none
-  std::uint32_t count = 0;              // ceil(intermediate_size / I)
-  bool gated = false;                   // weighted by sigmoid(shared_gate·x) instead of 1
+  std::uint32_t count = 0;  // ceil(intermediate_size / I); 0 where the tier cannot hold them
+  bool gated = false;       // weighted by sigmoid(shared_gate·x) instead of 1
 
   bool operator==(const shared_experts_rule&) const = default;
 };

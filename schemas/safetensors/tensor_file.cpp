@@ -58,8 +58,14 @@ expected<std::unique_ptr<tensor_file>> tensor_file::open(std::string name) {
 
 expected<void> tensor_file::read(const tensor_info& tensor, std::span<std::byte> into) const {
   MOETIER_ASSERT(into.size() == tensor.bytes());
+  return read_part(tensor, 0, into);
+}
+
+expected<void> tensor_file::read_part(const tensor_info& tensor, std::uint64_t offset,
+                                      std::span<std::byte> into) const {
   MOETIER_ASSERT(tensor.end <= file_->size() - data_begin_);
-  return file_->read(data_begin_ + tensor.begin, into);
+  MOETIER_ASSERT(offset <= tensor.bytes() && into.size() <= tensor.bytes() - offset);
+  return file_->read(data_begin_ + tensor.begin + offset, into);
 }
 
 }  // namespace moetier

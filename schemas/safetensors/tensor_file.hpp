@@ -27,6 +27,9 @@ class tensor_file final {
 
   // The whole tensor. Requires: `tensor` is of this file's header, into.size() == tensor.bytes().
   expected<void> read(const tensor_info& tensor, std::span<std::byte> into) const;
+  // into.size() bytes of it from `offset`. Requires: they are its bytes.
+  expected<void> read_part(const tensor_info& tensor, std::uint64_t offset,
+                           std::span<std::byte> into) const;
 
  private:
   tensor_file(std::unique_ptr<input_file> file, tensor_header header, sha256_digest digest,

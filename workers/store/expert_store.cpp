@@ -12,13 +12,26 @@
 namespace moetier::workers {
 namespace {
 
-std::size_t projection_bytes(const model_description& model) {
-  return std::size_t{model.hidden_size} * model.intermediate_size *
-         dtype_bytes(model.format.stored);
+std::size_t widening_bytes(const model_description& model) {
+  return matrix_form_of(model.format, model.intermediate_size, model.hidden_size).bytes;
+}
+
+std::size_t gate_bytes(const model_description& model) {
+  return is_gated(model.activation.kind) ? widening_bytes(model) : 0;
+}
+
+std::size_t narrowing_bytes(const model_description& model) {
+  return matrix_form_of(model.format, model.hidden_size, model.intermediate_size).bytes;
+}
+
+// Biases of one expert: gate, up, down.
+std::size_t bias_count(const model_description& model) {
+  return model.expert_bias ? 2 * std::size_t{model.intermediate_size} + model.hidden_size : 0;
 }
 
 std::uint64_t page_count(const expert_store_options& options, const model_description& model) {
-  return std::uint64_t{options.slots} * model.moe_layers.size() + options.spare_pages;
+  return (std::uint64_t{options.slots} + options.shared) * model.moe_layers.size() +
+         options.spare_pages;
 }
 
 template <class... Args>
@@ -40,7 +53,8 @@ expected<std::size_t> expert_store::bill(const expert_store_options& options,
                                          const kernels::Backend& backend) {
   auto pages = page_pool::bill(backend.page_bytes(), page_count(options, model));
   if (!pages) return pages;
-  return *pages + 3 * projection_bytes(model);
+  return *pages + gate_bytes(model) + widening_bytes(model) + narrowing_bytes(model) +
+         bias_count(model) * sizeof(float);
 }
 
 expected<std::unique_ptr<expert_store>> expert_store::create(const expert_store_options& options,
@@ -57,18 +71,22 @@ expected<std::unique_ptr<expert_store>> expert_store::create(const expert_store_
   auto pool =
       page_pool::create(backend.page_bytes(), page_count(options, model), options.memory_max_bytes);
   if (!pool) return unexpected_error(std::move(pool.error()));
-  return std::unique_ptr<expert_store>(new expert_store(model, backend, source, std::move(*pool)));
+  return std::unique_ptr<expert_store>(
+      new expert_store(model, backend, source, std::move(*pool), options.shared));
 }
 
 expert_store::expert_store(const model_description& model, const kernels::Backend& backend,
-                           expert_source& source, std::unique_ptr<page_pool> pool)
+                           expert_source& source, std::unique_ptr<page_pool> pool,
+                           std::uint32_t shared)
     : model_(model),
       backend_(backend),
       source_(source),
       pool_(std::move(pool)),
-      gate_(projection_bytes(model)),
-      up_(projection_bytes(model)),
-      down_(projection_bytes(model)) {}
+      shared_(shared),
+      gate_(gate_bytes(model)),
+      up_(widening_bytes(model)),
+      down_(narrowing_bytes(model)),
+      biases_(bias_count(model)) {}
 
 expert_store::~expert_store() = default;
 
@@ -104,8 +122,8 @@ expected<std::shared_ptr<const generation_table>> expert_store::prepare(
     }
     if (watch.on_progress) watch.on_progress(++loaded, total);
   }
-  next.table =
-      std::make_shared<const generation_table>(generation, plan, std::move(rows), contents);
+  next.table = std::make_shared<const generation_table>(generation, plan, std::move(rows), contents,
+                                                        shared_);
   prepared_ = std::move(next);
   return prepared_->table;
 }
@@ -204,31 +222,48 @@ expected<void> expert_store::check_rows(const std::vector<layer_slots>& rows) co
 std::vector<expert_store::load_order> expert_store::reuse(
     const std::vector<layer_slots>& rows, holding& next,
     std::vector<slot_content>& contents) const {
+  // Where the active generation holds an expert of the layer at hand.
+  struct held_page {
+    page_index page;
+    std::uint64_t checksum = 0;
+  };
   std::vector<load_order> orders;
-  // Where the active generation holds an expert of the layer at hand: position in its table.
-  std::vector<std::optional<std::size_t>> held(model_.experts);
+  std::vector<std::optional<held_page>> held(std::size_t{model_.experts} + shared_);
   for (const layer_slots& row : rows) {
     std::fill(held.begin(), held.end(), std::nullopt);
     const int layer_index = active_ ? active_->table->index_of(row.layer) : -1;
     if (layer_index >= 0) {
       const auto l = static_cast<std::size_t>(layer_index);
-      std::size_t position = active_->table->first_position(l);
-      for (const std::int32_t expert : active_->table->experts(l)) {
-        if (expert != k_no_expert) held[static_cast<std::size_t>(expert)] = position;
+      const generation_table& table = *active_->table;
+      std::size_t position = table.first_position(l);
+      std::size_t page = position + l * shared_;
+      for (const std::int32_t expert : table.experts(l)) {
+        if (expert != k_no_expert)
+          held[static_cast<std::size_t>(expert)] = {*active_->pages[page],
+                                                    table.checksums()[position]};
         ++position;
+        ++page;
       }
+      for (std::uint32_t i = 0; i < shared_; ++i)
+        held[model_.experts + i] = {*active_->pages[page + i],
+                                    table.shared_checksums()[l * shared_ + i]};
     }
-    for (const std::int32_t expert : row.experts) {
-      next.pages.emplace_back();
-      contents.emplace_back();
-      if (expert == k_no_expert) continue;
-      if (const auto from = held[static_cast<std::size_t>(expert)]; from) {
-        next.pages.back() = active_->pages[*from];
-        contents.back() = {pool_->address(*active_->pages[*from]),
-                           active_->table->checksums()[*from]};
+    const auto place = [&](std::size_t expert) {
+      if (const auto from = held[expert]; from) {
+        next.pages.back() = from->page;
+        contents.back() = {pool_->address(from->page), from->checksum};
       } else {
         orders.push_back(
             {contents.size() - 1, row.layer, expert_id(static_cast<std::uint16_t>(expert))});
+      }
+    };
+    for (std::size_t slot = 0; slot < row.experts.size() + shared_; ++slot) {
+      next.pages.emplace_back();
+      contents.emplace_back();
+      if (slot >= row.experts.size()) {
+        place(model_.experts + slot - row.experts.size());
+      } else if (row.experts[slot] != k_no_expert) {
+        place(static_cast<std::size_t>(row.experts[slot]));
       }
     }
   }
@@ -237,14 +272,28 @@ std::vector<expert_store::load_order> expert_store::reuse(
 
 expected<void> expert_store::fill(const load_order& order, holding& next,
                                   std::vector<slot_content>& contents) {
-  if (auto done =
-          source_.load(order.layer, order.expert, {.gate = gate_, .up = up_, .down = down_});
-      !done)
-    return done;
+  const std::size_t inner = biases_.empty() ? 0 : model_.intermediate_size;
+  const std::span biases(biases_);
+  const expert_buffers buffers{.gate = gate_,
+                               .up = up_,
+                               .down = down_,
+                               .gate_bias = biases.first(inner),
+                               .up_bias = biases.subspan(inner, inner),
+                               .down_bias = biases.subspan(2 * inner)};
+  if (auto done = source_.load(order.layer, order.expert, buffers); !done) return done;
   const page_index page = pool_->begin_fill();
   next.pages[order.slot] = page;
   const std::span<std::byte> bytes = pool_->writable(page);
-  backend_.pack_page({.gate = gate_, .up = up_, .down = down_}, bytes);
+  const auto layer_index = static_cast<std::size_t>(moe_index(model_, order.layer));
+  backend_.pack_page(
+      {.gate = gate_,
+       .up = up_,
+       .down = down_,
+       .gate_bias = buffers.gate_bias,
+       .up_bias = buffers.up_bias,
+       .down_bias = buffers.down_bias,
+       .constants = constants_of(model_, layer_index, order.expert.value >= model_.experts)},
+      bytes);
   contents[order.slot] = {bytes.data(), xxh3_64(bytes)};
   pool_->move(page, page_state::verified);
   return {};

@@ -34,6 +34,7 @@ namespace moetier::workers {
 struct expert_store_options {
   std::uint32_t slots = 0;        // per layer
   std::uint32_t spare_pages = 8;  // for generations that move experts
+  std::uint32_t shared = 0;       // pseudo-experts E.. that every layer of every generation has too
   std::size_t memory_max_bytes = 0;
 };
 
@@ -46,13 +47,15 @@ struct prepare_watch {
 
 class expert_store final {
  public:
-  // What the store allocates: pages for all slots of all MoE layers, spare pages, staging buffers.
+  // What the store allocates: pages for all slots of all MoE layers, shared ones included, spare
+  // pages, staging buffers.
   static expected<std::size_t> bill(const expert_store_options& options,
                                     const model_description& model,
                                     const kernels::Backend& backend);
 
   // reason::memory_insufficient with both numbers, before anything is allocated, when the bill is
-  // above memory_max_bytes. `backend` and `source` outlive the store.
+  // above memory_max_bytes. `backend` and `source` outlive the store. Requires: the source has the
+  // shared pseudo-experts asked for.
   static expected<std::unique_ptr<expert_store>> create(const expert_store_options& options,
                                                         const model_description& model,
                                                         const kernels::Backend& backend,
@@ -85,7 +88,8 @@ class expert_store final {
   const page_pool& pool() const noexcept { return *pool_; }
 
  private:
-  // A generation and the page of each of its slots, layer after layer; empty slots have none.
+  // A generation and the page of each of its slots, layer after layer, the shared ones behind each
+  // layer's; empty slots have none.
   struct holding {
     std::shared_ptr<const generation_table> table;
     std::vector<std::optional<page_index>> pages;
@@ -93,7 +97,7 @@ class expert_store final {
   struct load_order;
 
   expert_store(const model_description& model, const kernels::Backend& backend,
-               expert_source& source, std::unique_ptr<page_pool> pool);
+               expert_source& source, std::unique_ptr<page_pool> pool, std::uint32_t shared);
 
   static std::shared_ptr<const generation_table> table_of(const std::optional<holding>& held);
   static bool is(const std::optional<holding>& held, generation_number generation, plan_hash plan);
@@ -109,9 +113,11 @@ class expert_store final {
   const kernels::Backend& backend_;
   expert_source& source_;
   std::unique_ptr<page_pool> pool_;
-  std::vector<std::byte> gate_;  // staging: one expert as it lies in the checkpoint
+  const std::uint32_t shared_;
+  std::vector<std::byte> gate_;  // staging: one expert in canonical bytes
   std::vector<std::byte> up_;
   std::vector<std::byte> down_;
+  std::vector<float> biases_;  // gate, up, down; empty unless the experts have them
   std::optional<holding> prepared_;
   std::optional<holding> active_;
   std::optional<holding> draining_;

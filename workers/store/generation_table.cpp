@@ -9,16 +9,16 @@ namespace moetier::workers {
 
 generation_table::generation_table(generation_number generation, plan_hash plan,
                                    std::vector<layer_slots> layers,
-                                   std::span<const slot_content> contents)
-    : generation_(generation), plan_(plan), layers_(std::move(layers)) {
+                                   std::span<const slot_content> contents, std::uint32_t shared)
+    : generation_(generation), plan_(plan), layers_(std::move(layers)), shared_(shared) {
   start_.reserve(layers_.size() + 1);
   start_.push_back(0);
   for (const layer_slots& row : layers_) start_.push_back(start_.back() + row.experts.size());
-  MOETIER_ASSERT(contents.size() == start_.back());
+  MOETIER_ASSERT(contents.size() == start_.back() + layers_.size() * shared_);
   MOETIER_ASSERT(std::is_sorted(layers_.begin(), layers_.end(),
                                 [](const auto& a, const auto& b) { return a.layer < b.layer; }));
   pages_.reserve(contents.size());
-  checksums_.reserve(contents.size());
+  checksums_.reserve(start_.back());
   std::size_t next = 0;
   for (const layer_slots& row : layers_) {
     for (const std::int32_t expert : row.experts) {
@@ -26,6 +26,12 @@ generation_table::generation_table(generation_number generation, plan_hash plan,
       MOETIER_ASSERT((expert == k_no_expert) == (content.page == nullptr));
       pages_.push_back(content.page);
       checksums_.push_back(content.checksum);
+    }
+    for (std::uint32_t i = 0; i < shared_; ++i) {
+      const slot_content& content = contents[next++];
+      MOETIER_ASSERT(content.page != nullptr);
+      pages_.push_back(content.page);
+      shared_checksums_.push_back(content.checksum);
     }
   }
 }
@@ -44,8 +50,8 @@ std::uint32_t generation_table::slots(std::size_t layer_index) const noexcept {
 
 std::span<const std::byte* const> generation_table::pages(std::size_t layer_index) const noexcept {
   MOETIER_DEBUG_ASSERT(layer_index < layers_.size());
-  return std::span(pages_).subspan(start_[layer_index],
-                                   start_[layer_index + 1] - start_[layer_index]);
+  return std::span(pages_).subspan(start_[layer_index] + layer_index * shared_,
+                                   layers_[layer_index].experts.size() + shared_);
 }
 
 }  // namespace moetier::workers

@@ -31,10 +31,11 @@ struct slot_content {
 
 class generation_table final {
  public:
-  // `contents` by (layer index, local slot), layers one after the other.
-  // Requires: as many contents as slots over all layers; layers ascend; empty slots have no page.
+  // `contents` by (layer index, local slot), layers one after the other, each with `shared` slots
+  // of shared pseudo-experts behind its own. Requires: as many contents as slots over all layers,
+  // and shared ones; layers ascend; empty slots have no page, shared ones have.
   generation_table(generation_number generation, plan_hash plan, std::vector<layer_slots> layers,
-                   std::span<const slot_content> contents);
+                   std::span<const slot_content> contents, std::uint32_t shared = 0);
 
   generation_number generation() const noexcept { return generation_; }
   plan_hash plan() const noexcept { return plan_; }
@@ -43,26 +44,33 @@ class generation_table final {
   // Layer index of `layer`, or -1 if this plan does not hold it.
   int index_of(layer_id layer) const noexcept;
   layer_id layer_at(std::size_t layer_index) const noexcept { return layers_[layer_index].layer; }
+  // Slots of the plan; the shared ones follow them and are not counted.
   std::uint32_t slots(std::size_t layer_index) const noexcept;
+  std::uint32_t shared_slots() const noexcept { return shared_; }
   // Position of a layer's local slot 0 in checksums() and in counts of the same order.
   std::size_t first_position(std::size_t layer_index) const noexcept { return start_[layer_index]; }
 
-  // What kernels::expert_call::pages wants: local slot -> page, nullptr = empty slot.
+  // What kernels::expert_call::pages wants: local slot -> page, nullptr = empty slot; the shared
+  // pseudo-expert E + i lies at local slot slots() + i.
   std::span<const std::byte* const> pages(std::size_t layer_index) const noexcept;
   std::span<const std::int32_t> experts(std::size_t layer_index) const noexcept {
     return layers_[layer_index].experts;
   }
-  // Of all layers, one after the other, as `prepared` carries them; 0 = empty slot.
+  // Of all layers' own slots, one after the other, as `prepared` carries them; 0 = empty slot.
   std::span<const std::uint64_t> checksums() const noexcept { return checksums_; }
+  // Of the shared slots, layer after layer.
+  std::span<const std::uint64_t> shared_checksums() const noexcept { return shared_checksums_; }
   std::span<const layer_slots> plan_rows() const noexcept { return layers_; }
 
  private:
   generation_number generation_;
   plan_hash plan_;
   std::vector<layer_slots> layers_;
-  std::vector<std::size_t> start_;  // first index of a layer in pages_; one more at the end
-  std::vector<const std::byte*> pages_;
+  std::uint32_t shared_;
+  std::vector<std::size_t> start_;  // first index of a layer in checksums_; one more at the end
+  std::vector<const std::byte*> pages_;  // with the shared ones behind each layer's
   std::vector<std::uint64_t> checksums_;
+  std::vector<std::uint64_t> shared_checksums_;
 };
 
 }  // namespace moetier::workers

@@ -6,99 +6,93 @@
 #include <fmt/format.h>
 
 #include "schemas/base/assert.hpp"
-#include "schemas/file/printable.hpp"
 #include "schemas/model/config.hpp"
+#include "workers/weights/matrix_reader.hpp"
+#include "workers/weights/routing_reader.hpp"
+#include "workers/weights/tensor_floats.hpp"
 
 namespace moetier::workers {
 namespace {
 
-constexpr std::array k_parts{projection::gate, projection::up, projection::down};
-
-// The layer and expert, then the tensor's name: how every refusal begins.
-std::string place_text(std::uint32_t layer, std::uint32_t expert, std::string_view tensor) {
-  return fmt::format("layer {} expert {} {}", layer, expert, printable(tensor));
-}
-
-std::array<std::uint64_t, 2> expert_shape(const model_description& model, projection part) {
-  const std::uint64_t hidden = model.hidden_size;
-  const std::uint64_t inner = model.intermediate_size;
-  return part == projection::down ? std::array{hidden, inner} : std::array{inner, hidden};
-}
-
-std::string expected_text(const model_description& model, projection part) {
-  return shape_text(tensor_type_of(model.format.stored), expert_shape(model, part));
-}
-
-expected<void> check_expert(const model_description& model, const tensor_role& role,
-                            const tensor_info& tensor) {
-  const auto shape = expert_shape(model, role.part);
-  if (tensor.type->element == model.format.stored && std::ranges::equal(tensor.shape(), shape))
-    return {};
-  return fail(reason::weight_mismatch, place_text(role.layer, role.expert, tensor.name),
-              shape_text(*tensor.type, tensor.shape()), expected_text(model, role.part));
-}
-
-expected<void> check_router(const model_description& model, const tensor_role& role,
-                            const tensor_info& tensor) {
-  const std::array<std::uint64_t, 2> shape{model.experts, model.hidden_size};
-  const dtype element = tensor.type->element;
-  if ((element == model.format.stored || element == dtype::f32) &&
-      std::ranges::equal(tensor.shape(), shape))
-    return {};
-  return fail(reason::weight_mismatch,
-              fmt::format("layer {} router {}", role.layer, printable(tensor.name)),
-              shape_text(*tensor.type, tensor.shape()),
-              shape_text(tensor_type_of(model.format.stored), shape));
+// Whether the shared experts can be cut into pieces of one expert's size; else why not.
+std::string cut_refusal(const model_description& model) {
+  const std::uint32_t size = model.shared.intermediate_size;
+  if (size == 0) return {};
+  const quant_kind quant = model.format.quant;
+  if (!fits_groups(quant, size))
+    return fmt::format("their size {} is no multiple of the {} columns of a group", size,
+                       group_columns(quant));
+  if (quant == quant_kind::fp8_block && size > model.intermediate_size &&
+      model.intermediate_size % group_columns(quant) != 0)
+    return fmt::format("pieces of {} rows do not begin on a block", model.intermediate_size);
+  return {};
 }
 
 }  // namespace
 
-checkpoint::checkpoint(model_description model, std::unique_ptr<shard_set> shards,
-                       const dialect& names)
-    : model_(std::move(model)), shards_(std::move(shards)), names_(names), stem_(find_stem()) {}
+checkpoint::checkpoint(model_description model, stored_form form, std::unique_ptr<shard_set> shards)
+    : model_(std::move(model)),
+      form_(std::move(form)),
+      shards_(std::move(shards)),
+      naming_(find_naming(model_, form_, *shards_)),
+      shared_refusal_(form_.shared_refusal) {}
 
 expected<std::unique_ptr<checkpoint>> checkpoint::open(const std::string& directory,
                                                        const checkpoint_options& options) {
-  auto model = read_config(fmt::format("{}/config.json", directory));
-  if (!model) return unexpected_error(std::move(model.error()));
-  const dialect* const names = find_dialect(model->model_type);
-  if (names == nullptr)
-    return fail(reason::model_unsupported, "model_type", model->model_type,
-                "a family with a dialect");
+  auto reading = read_config_and_form(fmt::format("{}/config.json", directory));
+  if (!reading) return unexpected_error(std::move(reading.error()));
   auto shards = shard_set::open(directory);
   if (!shards) return unexpected_error(std::move(shards.error()));
-  std::unique_ptr<checkpoint> opened(new checkpoint(std::move(*model), std::move(*shards), *names));
-  for (const tensor_place& place : opened->shards_->tensors()) {
-    if (auto fine = opened->check(*place.tensor, options.routers); !fine)
-      return unexpected_error(std::move(fine.error()));
-  }
+  std::unique_ptr<checkpoint> opened(
+      new checkpoint(std::move(reading->model), std::move(reading->form), std::move(*shards)));
+  if (auto found = opened->find_tensors(); !found)
+    return unexpected_error(std::move(found.error()));
+  if (!options.routers) return opened;
   for (const layer_id layer : opened->model_.moe_layers) {
-    if (auto found = opened->find_experts(layer); !found)
-      return unexpected_error(std::move(found.error()));
-    if (!options.routers) continue;
-    if (auto found = opened->find_router(layer); !found)
-      return unexpected_error(std::move(found.error()));
+    auto found = opened->find_router(layer);
+    if (!found) return unexpected_error(std::move(found.error()));
+    opened->routers_.push_back(*found);
   }
   return opened;
 }
 
+expected<void> checkpoint::find_tensors() {
+  if (shared_refusal_.empty()) shared_refusal_ = cut_refusal(model_);
+  for (const layer_id layer : model_.moe_layers) {
+    auto found = find_layer(model_, naming_, *shards_, layer);
+    if (!found) return unexpected_error(std::move(found.error()));
+    if (auto shared = find_shared(model_, naming_, *shards_, layer, *found, shared_refusal_);
+        !shared)
+      return shared;
+    layers_.push_back(std::move(*found));
+  }
+  // The fingerprint does not cover the count: it says what this tier can do, not what the model is.
+  if (!shared_refusal_.empty()) model_.shared.count = 0;
+  return check_surplus(model_, naming_, *shards_, layers_);
+}
+
 std::size_t checkpoint::projection_bytes() const noexcept {
-  return std::size_t{model_.hidden_size} * model_.intermediate_size *
-         dtype_bytes(model_.format.stored);
+  return std::max(
+      matrix_form_of(model_.format, model_.intermediate_size, model_.hidden_size).bytes,
+      matrix_form_of(model_.format, model_.hidden_size, model_.intermediate_size).bytes);
 }
 
 expected<void> checkpoint::load(layer_id layer, expert_id expert, const expert_buffers& into) {
   const int layer_index = moe_index(model_, layer);
   MOETIER_ASSERT(layer_index >= 0);
-  MOETIER_ASSERT(expert.value < model_.experts);
-  const std::array buffers{into.gate, into.up, into.down};
-  const std::size_t first =
-      (static_cast<std::size_t>(layer_index) * model_.experts + expert.value) * k_projections;
-  for (std::size_t part = 0; part < k_projections; ++part) {
-    const tensor_place& from = experts_[first + part];
-    if (auto done = from.file->read(*from.tensor, buffers[part]); !done) return done;
-  }
-  return {};
+  MOETIER_ASSERT(expert.value < model_.experts + model_.shared.count);
+  return read_expert(model_, naming_, layers_[static_cast<std::size_t>(layer_index)], layer,
+                     expert.value, into);
+}
+
+expected<tensor_place> checkpoint::find_router(layer_id layer) const {
+  wanted_tensor wanted{fmt::format("layer {} router", layer.value),
+                       naming_.in_layer(layer.value, naming_.names->router),
+                       float_types(),
+                       {{model_.columns(), model_.router_width}}};
+  if (model_.format.quant == quant_kind::none)
+    wanted.types.insert(wanted.types.begin(), tensor_type_of(model_.format.stored).name);
+  return find_wanted(*shards_, wanted);
 }
 
 expected<router_matrix> checkpoint::read_router(layer_id layer) const {
@@ -107,80 +101,31 @@ expected<router_matrix> checkpoint::read_router(layer_id layer) const {
   MOETIER_ASSERT(!routers_.empty());
   const tensor_place& from = routers_[static_cast<std::size_t>(layer_index)];
   router_matrix matrix{.element = from.tensor->type->element,
-                       .bytes = std::vector<std::byte>(from.tensor->bytes())};
+                       .bytes = std::vector<std::byte>(from.tensor->bytes()),
+                       .bias = {}};
   if (auto done = from.file->read(*from.tensor, matrix.bytes); !done)
     return unexpected_error(std::move(done.error()));
+  if (naming_.names->router_bias.empty()) return matrix;
+  const std::string place = fmt::format("layer {} router", layer.value);
+  auto bias = find_wanted(*shards_, {place,
+                                     naming_.in_layer(layer.value, naming_.names->router_bias),
+                                     float_types(),
+                                     {{model_.columns()}}});
+  if (!bias) return unexpected_error(std::move(bias.error()));
+  auto values = read_floats(*bias, place);
+  if (!values) return unexpected_error(std::move(values.error()));
+  matrix.bias = std::move(*values);
   return matrix;
 }
 
-// The stem under which the files name an expert; the first one where none does, so that the
-// refusal that follows names what was looked for.
-std::string_view checkpoint::find_stem() const noexcept {
-  for (const std::string_view stem : names_.stems) {
-    for (const tensor_place& place : shards_->tensors()) {
-      if (role_of(names_, stem, place.tensor->name).what == tensor_role::kind::expert) return stem;
-    }
+expected<routing_tables> checkpoint::read_routing_tables() const {
+  routing_tables tables;
+  for (std::size_t l = 0; l < model_.moe_layers.size(); ++l) {
+    auto layer = read_layer_routing(model_, form_, naming_, *shards_, l);
+    if (!layer) return unexpected_error(std::move(layer.error()));
+    tables.layers.push_back(std::move(*layer));
   }
-  return names_.stems.front();
-}
-
-// Whether a tensor may stand in these files: no surplus, no wrong shape.
-expected<void> checkpoint::check(const tensor_info& tensor, bool routers) const {
-  using kind = tensor_role::kind;
-  const tensor_role role = role_of(names_, stem_, tensor.name);
-  // Layers behind the last one predict further tokens; they are no part of this model.
-  if (role.what == kind::foreign || role.layer >= model_.layers_total) return {};
-  const bool dense = moe_index(model_, layer_id(static_cast<std::uint16_t>(role.layer))) < 0;
-  if (role.what == kind::router) {
-    if (!routers || dense) return {};
-    return check_router(model_, role, tensor);
-  }
-  if (role.what == kind::unknown_expert)
-    return fail(reason::weight_mismatch,
-                fmt::format("layer {} {}", role.layer, printable(tensor.name)),
-                "a tensor of an unknown name",
-                fmt::format("{{expert}}.{} only", fmt::join(names_.projections, ", .")));
-  if (dense)
-    return fail(reason::weight_mismatch, place_text(role.layer, role.expert, tensor.name),
-                "a tensor", "none, as config.json makes this layer dense");
-  if (role.expert >= model_.experts)
-    return fail(reason::weight_mismatch, place_text(role.layer, role.expert, tensor.name),
-                "a tensor", fmt::format("experts 0 to {} only", model_.experts - 1));
-  return check_expert(model_, role, tensor);
-}
-
-// Appends a layer's tensors. What config.json claims costs no memory: it ends at the first tensor
-// that is not there.
-expected<void> checkpoint::find_experts(layer_id layer) {
-  for (std::uint32_t expert = 0; expert < model_.experts; ++expert) {
-    std::array<std::string, k_projections> names;
-    std::array<tensor_place, k_projections> places;
-    for (std::size_t p = 0; p < k_projections; ++p) {
-      names[p] = expert_tensor_name(names_, stem_, layer, expert, k_parts[p]);
-      places[p] = shards_->find(names[p]);
-    }
-    const auto missing = std::ranges::find(places, nullptr, &tensor_place::tensor);
-    if (missing != places.end()) {
-      const auto p = static_cast<std::size_t>(missing - places.begin());
-      const auto absent = std::ranges::count(places, nullptr, &tensor_place::tensor);
-      return fail(reason::weight_mismatch, place_text(layer.value, expert, names[p]),
-                  fmt::format("no tensor ({} of the expert's {} are there)",
-                              static_cast<std::ptrdiff_t>(k_projections) - absent, k_projections),
-                  expected_text(model_, k_parts[p]));
-    }
-    experts_.insert(experts_.end(), places.begin(), places.end());
-  }
-  return {};
-}
-
-expected<void> checkpoint::find_router(layer_id layer) {
-  const std::string name = router_tensor_name(names_, stem_, layer);
-  const tensor_place place = shards_->find(name);
-  if (place.tensor == nullptr)
-    return fail(reason::weight_mismatch, fmt::format("layer {} router {}", layer.value, name),
-                "no tensor", "the router's matrix");
-  routers_.push_back(place);
-  return {};
+  return tables;
 }
 
 }  // namespace moetier::workers

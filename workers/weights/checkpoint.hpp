@@ -1,16 +1,16 @@
 #pragma once
 // A Hugging Face model directory, opened for its experts: config.json, then the headers of all
 // safetensors files, then every expert tensor accounted for by name, shape and element type before
-// one is read. Only expert tensors, and routers when asked, are ever read. A missing, surplus,
-// partial or mis-shaped tensor is refused by layer, expert and name with what was found and
-// expected. It is owned by the worker's shell (or a tool) and keeps no weights.
+// one is read. Only expert tensors, and routers and their tables when asked, are ever read, and of
+// tensors that hold many experts only the part asked for. A missing, surplus or mis-shaped tensor
+// is refused by layer, expert and name with what was found and expected. It is owned by the
+// worker's shell (or a tool) and keeps no weights.
 //
 // Thread: any, after open(); several threads may load at once.
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,9 +18,12 @@
 #include "schemas/base/error.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/model/model_description.hpp"
+#include "schemas/model/routing_tables.hpp"
+#include "schemas/model/stored_form.hpp"
 #include "schemas/safetensors/shard_set.hpp"
 #include "workers/store/expert_source.hpp"
-#include "workers/weights/dialect.hpp"
+#include "workers/weights/layer_tensors.hpp"
+#include "workers/weights/tensor_naming.hpp"
 
 namespace moetier::workers {
 
@@ -28,10 +31,12 @@ struct checkpoint_options {
   bool routers = false;  // also find and check the routers' tensors
 };
 
-// One layer's router, [E, H] row-major. It may be f32 in a model of narrower experts.
+// One layer's router, [columns, router_width] row-major. It may be f32 in a model of narrower
+// experts.
 struct router_matrix {
   dtype element = dtype::f32;
   std::vector<std::byte> bytes;
+  std::vector<float> bias;  // [columns], added to the logits; or empty
 };
 
 class checkpoint final : public expert_source {
@@ -39,31 +44,39 @@ class checkpoint final : public expert_source {
   static expected<std::unique_ptr<checkpoint>> open(const std::string& directory,
                                                     const checkpoint_options& options = {});
 
+  // shared.count is 0 where the tier cannot hold the shared experts, whatever their size.
   const model_description& model() const noexcept { return model_; }
+  // Why it cannot: "they are BF16 where the routed experts are nvfp4". Empty where it can, or where
+  // there are none.
+  const std::string& shared_refusal() const noexcept { return shared_refusal_; }
   // Differs where the files' names, sizes or headers do; compared before weights are loaded.
   std::uint64_t digest() const noexcept { return shards_->digest(); }
-  // Bytes of one projection of one expert.
+  // Canonical bytes of one projection of one expert, scales and all; the largest of the three.
   std::size_t projection_bytes() const noexcept;
 
-  // Requires: buffers of projection_bytes() each, `layer` is a MoE layer, expert < E.
+  // Canonical bytes, checked. Requires: buffers of matrix_form_of() each, `layer` is a MoE layer,
+  // expert < E + shared.count.
   expected<void> load(layer_id layer, expert_id expert, const expert_buffers& into) override;
 
   // Requires: opened with routers, `layer` is a MoE layer.
   expected<router_matrix> read_router(layer_id layer) const;
 
- private:
-  checkpoint(model_description model, std::unique_ptr<shard_set> shards, const dialect& names);
+  // What the routers have beside their matrices, for all MoE layers; reason::weight_mismatch by
+  // layer and name.
+  expected<routing_tables> read_routing_tables() const;
 
-  std::string_view find_stem() const noexcept;
-  expected<void> check(const tensor_info& tensor, bool routers) const;
-  expected<void> find_experts(layer_id layer);
-  expected<void> find_router(layer_id layer);
+ private:
+  checkpoint(model_description model, stored_form form, std::unique_ptr<shard_set> shards);
+
+  expected<void> find_tensors();
+  expected<tensor_place> find_router(layer_id layer) const;
 
   model_description model_;
+  stored_form form_;
   std::unique_ptr<shard_set> shards_;
-  const dialect& names_;
-  std::string_view stem_;
-  std::vector<tensor_place> experts_;  // by (MoE layer index, expert, projection)
+  tensor_naming naming_;
+  std::string shared_refusal_;
+  std::vector<layer_tensors> layers_;  // by MoE layer index
   std::vector<tensor_place> routers_;  // by MoE layer index; empty unless asked
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Mixtral (8x7B, 8x22B): softmax over the k chosen logits; every layer is a MoE layer.
+// Mixtral (8x7B, 8x22B): softmax over the k chosen logits.
 // Thread: any (constants).
 
 #include "schemas/model/family.hpp"
@@ -7,12 +7,14 @@
 namespace moetier {
 
 inline constexpr family k_family_mixtral{
-    .model_type = "mixtral",
+    .model_types = {"mixtral"},
     .intermediate_key = "intermediate_size",
     .normalised = routing_method::renormalize,
     .raw = routing_method::renormalize,
-    .norm_topk_prob_default = true,
-    .sparse = sparse_layers::all,
+    .names = {.router = "block_sparse_moe.gate.weight",
+              .experts = "block_sparse_moe.experts.",
+              .split = {"w1", "w3", "w2"},
+              .packed_as = packing::none},
 };
 
 }  // namespace moetier

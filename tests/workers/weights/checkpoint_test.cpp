@@ -47,7 +47,7 @@ TEST_F(checkpoint_test, reads_routers_only_when_asked) {
   EXPECT_EQ(refusal(false), "ok");
   EXPECT_EQ(refusal(true),
             "weights: layer 3 router model.layers.3.mlp.gate.weight: found no "
-            "tensor, expected the router's matrix");
+            "tensor, expected F32 [3, 4]");
   model_.tensors[small_model::router(3)] = {dtype::f32, {4, 3}, std::vector<float>(12)};
   EXPECT_EQ(refusal(false), "ok");
   EXPECT_EQ(refusal(true),
@@ -59,12 +59,12 @@ TEST_F(checkpoint_test, refuses_a_missing_and_a_partial_expert) {
   model_.tensors.erase(small_model::name(3, 1, "up_proj"));
   EXPECT_EQ(refusal(),
             "weights: layer 3 expert 1 model.layers.3.mlp.experts.1.up_proj.weight: "
-            "found no tensor (2 of the expert's 3 are there), expected F32 [2, 4]");
+            "found no tensor, expected F32 [2, 4]");
   model_.tensors.erase(small_model::name(3, 1, "gate_proj"));
   model_.tensors.erase(small_model::name(3, 1, "down_proj"));
   EXPECT_EQ(refusal(),
             "weights: layer 3 expert 1 model.layers.3.mlp.experts.1.gate_proj.weight: "
-            "found no tensor (0 of the expert's 3 are there), expected F32 [2, 4]");
+            "found no tensor, expected F32 [2, 4]");
 }
 
 TEST_F(checkpoint_test, a_config_that_claims_millions_of_tensors_ends_at_the_first_missing) {
@@ -73,32 +73,30 @@ TEST_F(checkpoint_test, a_config_that_claims_millions_of_tensors_ends_at_the_fir
                   R"( "dtype": "float32"})";
   EXPECT_EQ(refusal(),
             "weights: layer 0 expert 0 model.layers.0.mlp.experts.0.gate_proj.weight: "
-            "found no tensor (0 of the expert's 3 are there), expected F32 [2, 4]");
+            "found no tensor, expected F32 [2, 4]");
 }
 
 TEST_F(checkpoint_test, refuses_surplus_tensors) {
   const small_tensor any{dtype::f32, {1}, {1.0F}};
   model_.tensors[small_model::name(1, 3, "up_proj")] = any;
   EXPECT_EQ(refusal(),
-            "weights: layer 1 expert 3 model.layers.1.mlp.experts.3.up_proj.weight: "
+            "weights: layer 1 model.layers.1.mlp.experts.3.up_proj.weight: "
             "found a tensor, expected experts 0 to 2 only");
   model_ = small_model();
   model_.tensors[small_model::name(2, 0, "up_proj")] = any;
   EXPECT_EQ(refusal(),
-            "weights: layer 2 expert 0 model.layers.2.mlp.experts.0.up_proj.weight: "
+            "weights: layer 2 model.layers.2.mlp.experts.0.up_proj.weight: "
             "found a tensor, expected none, as config.json makes this layer dense");
   model_ = small_model();
   model_.tensors[small_model::name(1, 0, "up_proj") + "_scale_inv"] = any;
   EXPECT_EQ(refusal(),
             "weights: layer 1 model.layers.1.mlp.experts.0.up_proj.weight_scale_inv: found a "
-            "tensor of an unknown name, expected {expert}.gate_proj.weight, .up_proj.weight, "
-            ".down_proj.weight only");
+            "tensor, expected none of this name");
   model_ = small_model();
   model_.tensors["model.layers.1.mlp.experts.gate_up_proj"] = any;
   EXPECT_EQ(refusal(),
-            "weights: layer 1 model.layers.1.mlp.experts.gate_up_proj: found a tensor of an "
-            "unknown name, expected {expert}.gate_proj.weight, .up_proj.weight, .down_proj.weight "
-            "only");
+            "weights: layer 1 model.layers.1.mlp.experts.gate_up_proj: found a tensor, "
+            "expected none of this name");
 }
 
 TEST_F(checkpoint_test, layers_behind_the_last_are_not_part_of_the_model) {
@@ -128,7 +126,7 @@ TEST_F(checkpoint_test, finds_the_text_model_inside_a_multimodal_one) {
   model_.tensors.erase("language_model." + small_model::name(1, 0, "up_proj"));
   EXPECT_EQ(refusal(),
             "weights: layer 1 expert 0 language_model.model.layers.1.mlp.experts.0.up_proj."
-            "weight: found no tensor (2 of the expert's 3 are there), expected F32 [2, 4]");
+            "weight: found no tensor, expected F32 [2, 4]");
 }
 
 TEST_F(checkpoint_test, a_file_cut_or_replaced_after_it_was_opened_raises_no_signal) {
@@ -156,7 +154,7 @@ TEST_F(checkpoint_test, passes_on_what_the_readers_refuse) {
   model_.write(folder_);
   folder_.write("config.json", R"({"model_type": "gpt_oss"})");
   EXPECT_EQ(sentence(checkpoint::open(folder_.path())),
-            "model field model_type is \"gpt_oss\"; supported: mixtral, qwen3_moe");
+            "model field hidden_size is missing; supported: 1 to 65536");
   EXPECT_EQ(sentence(checkpoint::open(folder_.file("none")), folder_),
             "cannot read DIR/none/config.json: No such file or directory");
 }

@@ -163,33 +163,5 @@ TEST(naive_layer, the_demos_router_gives_the_logits) {
   }
 }
 
-class oracle_test : public testing::TestWithParam<const char*> {};
-
-TEST_P(oracle_test, every_layers_output_and_choices_come_out) {
-  const std::string folder = k_root + "/tests/data/oracles/" + GetParam();
-  auto weights = checkpoint::open(folder, {.routers = true});
-  ASSERT_TRUE(weights) << sentence(weights);
-  auto vectors = tensor_file::open(folder + "/vectors.safetensors");
-  ASSERT_TRUE(vectors) << sentence(vectors);
-  const model_description& model = (*weights)->model();
-  for (const layer_id layer : model.moe_layers) {
-    const std::string prefix = "layer" + std::to_string(layer.value) + ".";
-    EXPECT_LE(largest_error(**weights, **vectors, prefix, layer), 1e-5) << prefix;
-    const std::vector<double> logits = tensor_values(**vectors, prefix + "logits");
-    std::vector<double> expected = tensor_values(**vectors, prefix + "weights");
-    for (std::size_t row = 0; row < 33; ++row) {
-      auto chosen = routed(model, std::span(logits).subspan(row * model.experts, model.experts));
-      const auto from = expected.begin() + static_cast<long>(row * model.top_k);
-      std::sort(from, from + model.top_k, std::greater<>());
-      for (std::size_t j = 0; j < model.top_k; ++j)
-        EXPECT_NEAR(chosen[j].weight, from[static_cast<long>(j)], 1e-6) << prefix << row;
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(families, oracle_test,
-                         testing::Values("mixtral", "qwen3_moe", "qwen3_moe_nonorm"),
-                         [](const auto& family) { return std::string(family.param); });
-
 }  // namespace
 }  // namespace moetier::workers

@@ -56,34 +56,34 @@ struct tensor_names {
   std::array<std::string_view, 3> stems{"model.layers.", "language_model.model.layers.",
                                         "model.language_model.layers."};
   std::string_view router = "mlp.gate.weight";  // [columns, router_width]
-  std::string_view router_bias;                 // [columns], part of the logits
-  std::string_view selection_bias;              // [columns]
-  std::string_view token_table;                 // [rows, k], layers that choose by token id
-  std::string_view expert_scale;                // [E]
+  std::string_view router_bias{};               // [columns], part of the logits
+  std::string_view selection_bias{};            // [columns]
+  std::string_view token_table{};               // [rows, k], layers that choose by token id
+  std::string_view expert_scale{};              // [E]
   std::string_view experts = "mlp.experts.";    // what stands under it is an expert's
   // {experts}{expert}.{split}{.weight or what the quantised format has}.
   std::array<std::string_view, k_projections> split{"gate_proj", "up_proj", "down_proj"};
   // {experts}{packed}{packed_end}; without an up of its own, gate is gate and up.
   packing packed_as = packing::rows;
   std::array<std::string_view, k_projections> packed{"gate_up_proj", "", "down_proj"};
-  std::string_view packed_end;
-  std::string_view shared;  // {shared}{shared_split}.weight
+  std::string_view packed_end{};
+  std::string_view shared{};  // {shared}{shared_split}.weight
   std::array<std::string_view, k_projections> shared_split{"gate_proj", "up_proj", "down_proj"};
-  std::string_view shared_gate;  // [1, H]
+  std::string_view shared_gate{};  // [1, H]
 };
 
 // A key that, where it stands, must have this value (JSON text).
 struct required_value {
-  std::string_view key;
-  std::string_view value;
+  std::string_view key{};
+  std::string_view value{};
 };
 
 struct family {
-  std::array<std::string_view, 3> model_types;  // the first is the description's
+  std::array<std::string_view, 3> model_types{};  // the first is the description's
   std::string_view hidden_key = "hidden_size";
   std::string_view layers_key = "num_hidden_layers";
   std::string_view intermediate_key = "moe_intermediate_size";  // of one expert
-  std::string_view latent_key;    // experts read and write this width instead, unless null
+  std::string_view latent_key{};  // experts read and write this width instead, unless null
   std::uint32_t top_k_fixed = 0;  // k whatever a key says; 0 = by key
   layer_rule layers = layer_rule::all;
   std::string_view dense_key = "first_k_dense_replace";
@@ -91,37 +91,37 @@ struct family {
   routing_method normalised = routing_method::renormalize_naive;
   routing_method raw = routing_method::default_softmax;
   norm_rule norm = norm_rule::always;
-  std::string_view scoring = "softmax";         // what a scoring key may say
-  std::array<std::string_view, 2> top_methods;  // what topk_method may say
-  bool grouped = false;                         // n_group and topk_group count
-  std::string_view scaling_key;                 // of f; must stand unless scaling_absent
-  std::optional<float> scaling_absent;
-  std::string_view epsilon_key;
+  std::string_view scoring = "softmax";           // what a scoring key may say
+  std::array<std::string_view, 2> top_methods{};  // what topk_method may say
+  bool grouped = false;                           // n_group and topk_group count
+  std::string_view scaling_key{};                 // of f; must stand unless scaling_absent
+  std::optional<float> scaling_absent{};
+  std::string_view epsilon_key{};
   std::optional<float> epsilon = 1e-20F;  // where no key says it
-  std::string_view power_key;             // null: the weights stay p
-  std::string_view identity_key;          // number of identity experts
-  std::string_view hash_key;              // so many first layers choose by token id
-  std::string_view bias_flag;             // false: there is no selection bias
+  std::string_view power_key{};           // null: the weights stay p
+  std::string_view identity_key{};        // number of identity experts
+  std::string_view hash_key{};            // so many first layers choose by token id
+  std::string_view bias_flag{};           // false: there is no selection bias
 
   activation_kind activation = activation_kind::swiglu;
   std::string_view activation_key = "hidden_act";
   std::array<std::string_view, 2> activation_names{"silu"};
-  bool activation_told = false;  // the key must stand
-  given_constants constants;     // where no key says them
-  bool limit_told = false;       // swiglu_limit must stand (null = no clamp)
-  std::string_view limits_key;   // clamps by layer, 0 or null = none
-  std::string_view shared_limits_key;
+  bool activation_told = false;   // the key must stand
+  given_constants constants{};    // where no key says them
+  bool limit_told = false;        // swiglu_limit must stand (null = no clamp)
+  std::string_view limits_key{};  // clamps by layer, 0 or null = none
+  std::string_view shared_limits_key{};
 
   std::array<required_value, 4> required{};
   bool expert_bias = false;
   weight_point weight_at = weight_point::output;
   bool router_reads_hidden = true;
 
-  std::string_view shared_count_key;  // times I; or
+  std::string_view shared_count_key{};  // times I; or
   std::uint32_t shared_count_absent = 0;
-  std::string_view shared_size_key;  // of all together
+  std::string_view shared_size_key{};  // of all together
 
-  tensor_names names;
+  tensor_names names{};
   const tensor_names* other_names = nullptr;  // of another release form
 };
 

@@ -40,7 +40,7 @@ enum class return_mode : std::uint8_t { partial = 0, exact = 1 };
 struct expert_shape {
   std::uint32_t hidden_size = 0;        // H
   std::uint32_t intermediate_size = 0;  // I
-  weight_format format;
+  weight_format format{};
   activation_kind activation = activation_kind::swiglu;
   bool bias = false;  // FC1 and FC2 add a bias
 
@@ -48,8 +48,9 @@ struct expert_shape {
 };
 
 // One expert in canonical bytes (schemas/model/weight_format.hpp): gate, up [I, H], down [H, I].
-// Requires: sizes of matrix_form_of(); gate is empty where the activation has none; biases are
-// empty unless shape.bias (gate_bias also where there is no gate). Any alignment.
+// Requires: sizes of matrix_form_of(); no NaN among codes and scales (loaders refuse them); gate is
+// empty where the activation has none; biases are empty unless shape.bias (gate_bias also where
+// there is no gate). Any alignment.
 struct expert_tensors {
   std::span<const std::byte> gate;
   std::span<const std::byte> up;
@@ -85,6 +86,30 @@ struct expert_entry {
   float weight = 0.0F;
 };
 
+// Low-rank adapters of one call. One projection of one expert: y = W x + scale * B (A x), where it
+// is added before bias and activation (FC1) or before bias and router weight (FC2).
+inline constexpr std::uint32_t k_lora_rank_max = 256;
+
+struct lora_pair {
+  const float* a = nullptr;  // [rank, in]; nullptr = this projection is not adapted
+  const float* b = nullptr;  // [out, rank]
+};
+
+struct lora_expert {
+  lora_pair gate;  // not read where the activation has no gate
+  lora_pair up;
+  lora_pair down;
+  std::uint32_t rank = 0;  // 1..k_lora_rank_max
+  float scale = 0.0F;      // alpha / rank
+};
+
+struct lora_call {
+  // One a region: adapter of each live row, -1 = none; nullptr = none in the whole region.
+  std::span<const std::int32_t* const> adapter_of;
+  // [adapter * pages.size() + slot]; nullptr = the adapter does not touch that expert.
+  std::span<const lora_expert* const> experts;
+};
+
 struct expert_call {
   std::span<const row_region> in;
   std::span<const out_region> out;  // as many as `in`
@@ -93,7 +118,8 @@ struct expert_call {
   std::span<const std::byte* const> pages;  // local slot -> page, nullptr = slot holds no expert
   std::uint32_t k_in = 0;                   // positions per row
   return_mode mode = return_mode::partial;
-  std::span<std::byte> workspace;  // >= workspace_bytes(rows, k_in), 64-byte aligned
+  std::span<std::byte> workspace;   // >= workspace_bytes(rows, k_in), 64-byte aligned
+  const lora_call* lora = nullptr;  // nullptr = no row has an adapter
 };
 
 enum class compute_status : std::uint8_t {
@@ -101,6 +127,7 @@ enum class compute_status : std::uint8_t {
   bad_slot =
       1,  // an entry names a slot outside the table or without a page: the whole output is void
   workspace_short = 2,
+  lora_unsupported = 3,  // the call names adapters; this backend has none. Nothing was written
 };
 
 class Backend {
@@ -113,6 +140,8 @@ class Backend {
   virtual std::string_view layout_id() const noexcept = 0;
   // Whether the bits of y(row, slot) depend on no other row, entry order, chunking or slot number.
   virtual bool row_invariant() const noexcept = 0;
+  // (optional) Whether run() takes adapters; without it a call with `lora` is refused.
+  virtual bool supports_lora() const noexcept { return false; }
   virtual const expert_shape& shape() const noexcept = 0;
 
   // Bytes of one page (a multiple of 64) and the alignment it needs (64).
@@ -147,20 +176,26 @@ struct cpu_features {
   bool avx2 = false;
   bool fma = false;
   bool avx512f = false;
+  bool f16c = false;
 };
 cpu_features detect_cpu_features() noexcept;
 
-// Candidates in order of preference for a CPU worker: "cpu_avx2" then "cpu_ref". `force` = "" or
-// "auto" picks the first eligible, else exactly that one or reason::backend_unresolved that names
-// what lacks.
+// Candidates in order of preference for a CPU worker: "cpu_avx2" then "cpu_ref"; what each executes
+// stands in cpu_capabilities.hpp. `force` = "" or "auto" picks the first eligible, else exactly
+// that one ("reference" only so) or reason::backend_unresolved that names what lacks.
 expected<std::unique_ptr<Backend>> make_cpu_backend(std::string_view force,
                                                     const expert_shape& shape,
                                                     const cpu_options& options,
                                                     const cpu_features& features);
 
-// The fp64 oracle: y = W2·act(W1·x, W3·x) of one expert for one row, in double, from checkpoint
-// tensors. Self-tests and unit tests compare backends with it. Requires: y.size() == x.size() == H.
+// The fp64 oracle: y = W2·act(W1·x + b1, W3·x + b3) + b2 of one expert for one row, in double on
+// the dequantised weights. Self-tests and unit tests compare backends with it. Requires: y.size()
+// == x.size() == H.
 void reference_expert(const expert_shape& shape, const expert_tensors& tensors,
                       std::span<const float> x, std::span<double> y);
+
+// The oracle as a Backend ("moetier.reference.scalar.<quant>"), slow: y is computed in double and
+// rounded once. Requires: a shape that make_cpu_backend() takes. May throw std::bad_alloc.
+std::unique_ptr<Backend> make_reference_backend(const expert_shape& shape);
 
 }  // namespace moetier::kernels

@@ -59,6 +59,19 @@ float* output_of(const expert_call& call, const expert_entry& entry) noexcept {
   return reinterpret_cast<float*>(region.base + line * region.pitch_bytes);
 }
 
+const lora_expert* lora_of(const expert_call& call, const expert_entry& entry) noexcept {
+  if (call.lora == nullptr) return nullptr;
+  MOETIER_ASSERT(entry.region < call.lora->adapter_of.size());
+  const std::int32_t* adapters = call.lora->adapter_of[entry.region];
+  if (adapters == nullptr || adapters[entry.row] < 0) return nullptr;
+  const std::size_t at =
+      static_cast<std::size_t>(adapters[entry.row]) * call.pages.size() + entry.slot;
+  MOETIER_ASSERT(at < call.lora->experts.size());
+  const lora_expert* expert = call.lora->experts[at];
+  MOETIER_ASSERT(expert == nullptr || (expert->rank > 0 && expert->rank <= k_lora_rank_max));
+  return expert;
+}
+
 void group_entries(std::span<expert_entry> entries, std::span<expert_entry> scratch,
                    std::span<std::uint32_t> slot_counts) noexcept {
   MOETIER_ASSERT(scratch.size() >= entries.size());

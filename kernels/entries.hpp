@@ -23,4 +23,8 @@ void clear_rows(const expert_call& call, std::size_t hidden_size) noexcept;
 const float* input_of(const expert_call& call, const expert_entry& entry) noexcept;
 float* output_of(const expert_call& call, const expert_entry& entry) noexcept;
 
+// The adapter of an entry's row for its slot; nullptr = none.
+// Requires: the adapter is below the number of adapters, its rank within 1..k_lora_rank_max.
+const lora_expert* lora_of(const expert_call& call, const expert_entry& entry) noexcept;
+
 }  // namespace moetier::kernels

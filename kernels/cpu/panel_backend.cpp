@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include <fmt/format.h>
+
 #include "kernels/entries.hpp"
 #include "kernels/limits.hpp"
 #include "schemas/base/assert.hpp"
@@ -23,6 +25,9 @@ constexpr std::size_t k_quad = 4;  // steps of K between prefetches
 constexpr std::size_t k_shared_work_min = std::size_t{1} << 18;
 
 constexpr std::size_t k_sums_floats = k_block_rows_max * k_panel_columns;
+constexpr std::size_t k_expanded_floats = k_expand_steps * k_panel_columns;
+constexpr std::size_t k_low_floats = 2 * k_lora_rank_max;
+constexpr std::size_t k_bf16_step_bytes = 32;
 
 constexpr std::size_t aligned(std::size_t bytes) noexcept {
   return (bytes + k_page_alignment - 1) / k_page_alignment * k_page_alignment;
@@ -35,9 +40,12 @@ struct panel_backend::scratch {
   wave_row* rows = nullptr;
   wave_tile* tiles = nullptr;
   wave_block* blocks = nullptr;
-  float* inputs = nullptr;     // per tile [H][rows]
-  float* activated = nullptr;  // per tile [I padded to panels][rows]
-  float* sums = nullptr;       // per lane
+  float* inputs = nullptr;      // per tile [H][rows]
+  float* activated = nullptr;   // per tile [I padded to panels][rows]
+  float* sums = nullptr;        // per lane
+  float* expanded = nullptr;    // per lane; where weights are quantised
+  float* low = nullptr;         // A x of adapters: per row [2][rank]; where there may be adapters
+  float* contiguous = nullptr;  // per lane [I]; likewise
 };
 
 panel_backend::panel_backend(const expert_shape& shape, const panel_kernels& kernels,
@@ -45,8 +53,12 @@ panel_backend::panel_backend(const expert_shape& shape, const panel_kernels& ker
     : shape_(shape),
       page_(shape),
       kernels_(kernels),
-      tiles_(page_.format() == panel_format::bf16 ? kernels.bf16 : kernels.f32),
-      pool_(threads) {}
+      tiles_(page_.fc1().step_bytes == k_bf16_step_bytes ? kernels.bf16 : kernels.f32),
+      expand_(kernels.expand[static_cast<std::size_t>(shape.format.quant)]),
+      identity_(fmt::format("{}{}", kernels.identity_prefix, quant_name(shape.format.quant))),
+      pool_(threads) {
+  MOETIER_ASSERT((expand_ == nullptr) == (shape.format.quant == quant_kind::none));
+}
 
 // More threads get more blocks to share out per wave.
 std::uint32_t panel_backend::wave_rows(std::size_t entries) const noexcept {
@@ -65,8 +77,13 @@ std::size_t panel_backend::lay_out(std::uint32_t rows, std::byte* base,
   take(out->tiles, rows);
   take(out->blocks, rows);
   take(out->inputs, std::size_t{rows} * page_.fc1().depth);
-  take(out->activated, std::size_t{rows} * page_.fc1().panels * k_fc1_panel_units);
+  take(out->activated, std::size_t{rows} * page_.fc1().panels * page_.fc1().units);
   take(out->sums, pool_.threads() * k_sums_floats);
+  if (expand_ != nullptr) take(out->expanded, pool_.threads() * k_expanded_floats);
+  if (supports_lora()) {
+    take(out->low, std::size_t{rows} * k_low_floats);
+    take(out->contiguous, pool_.threads() * std::size_t{shape_.intermediate_size});
+  }
   return bytes;
 }
 
@@ -82,6 +99,7 @@ compute_status panel_backend::run(const expert_call& call) {
   MOETIER_ASSERT(live <= std::numeric_limits<std::uint32_t>::max());
   if (call.workspace.size() < workspace_bytes(static_cast<std::uint32_t>(live), call.k_in))
     return compute_status::workspace_short;
+  if (call.lora != nullptr && !supports_lora()) return compute_status::lora_unsupported;
   if (const compute_status checked = check_entries(call); checked != compute_status::ok)
     return checked;
   if (call.mode == return_mode::partial) clear_rows(call, shape_.hidden_size);
@@ -94,7 +112,7 @@ compute_status panel_backend::run(const expert_call& call) {
   wave w{.rows = {s.rows, capacity}, .tiles = {s.tiles, capacity}, .blocks = {s.blocks, capacity}};
   for (std::size_t next = 0; next < call.entries.size();) {
     next = next_wave(call, next, w);
-    compute(w, s, call.mode);
+    compute(w, s, call.mode, call.lora != nullptr);
   }
   return compute_status::ok;
 }
@@ -107,7 +125,8 @@ std::uint32_t panel_backend::range_panels(const panel_strip& strip, bool alone) 
   return (panels + k_streams_max - 1) / k_streams_max * k_streams_max;
 }
 
-void panel_backend::compute(const wave& w, const scratch& s, return_mode mode) noexcept {
+void panel_backend::compute(const wave& w, const scratch& s, return_mode mode,
+                            bool adapted) noexcept {
   const std::size_t work = std::size_t{w.row_count} * shape_.hidden_size * shape_.intermediate_size;
   const bool alone = pool_.threads() == 1 || work < k_shared_work_min;
   const auto share = [&](std::uint32_t items, auto&& body) {
@@ -122,8 +141,9 @@ void panel_backend::compute(const wave& w, const scratch& s, return_mode mode) n
     const wave_tile& tile = w.tiles[item];
     const float* rows[k_tile_rows_max];
     for (std::uint32_t r = 0; r < tile.rows; ++r) rows[r] = w.rows[tile.first_row + r].in;
-    kernels_.interleave(rows, tile.rows, shape_.hidden_size,
-                        s.inputs + std::size_t{tile.first_row} * shape_.hidden_size);
+    kernels_.rows->interleave(rows, tile.rows, shape_.hidden_size,
+                              s.inputs + std::size_t{tile.first_row} * shape_.hidden_size);
+    if (adapted) lower_inputs(tile, w, s);
   });
 
   const std::uint32_t fc1_step = range_panels(page_.fc1(), alone);
@@ -133,6 +153,11 @@ void panel_backend::compute(const wave& w, const scratch& s, return_mode mode) n
             lane);
   });
 
+  if (adapted) {
+    share(w.tile_count,
+          [&](std::uint32_t item, unsigned lane) { lower_activated(w.tiles[item], w, s, lane); });
+  }
+
   const std::uint32_t fc2_step = range_panels(page_.fc2(), alone);
   const std::uint32_t fc2_parts = (page_.fc2().panels + fc2_step - 1) / fc2_step;
   share(fc2_parts, [&](std::uint32_t item, unsigned lane) {
@@ -141,102 +166,267 @@ void panel_backend::compute(const wave& w, const scratch& s, return_mode mode) n
   });
 }
 
-// All tiles of a block times the panels of a range; store(panel, tile, sums) gets each product
-// once.
+// Few rows: reading the weights is the whole cost, so several panels stream at once, each
+// continuing through its neighbours, far from the others. store(panel, tile, sums) gets each
+// product once.
 template <class Store>
-void panel_backend::multiply(const panel_strip& strip, const wave_block& block,
-                             std::span<const wave_tile> tiles, const float* rows,
-                             std::size_t row_floats, panel_range range, float* sums,
-                             Store&& store) const noexcept {
-  const std::byte* first = block.page + strip.offset_bytes;
-  const std::size_t step_bytes = page_.depth_bytes();
+void panel_backend::multiply_few(const product& p, Store&& store) const noexcept {
+  const std::byte* first = p.block.page + p.strip.offset_bytes;
+  const wave_tile& tile = p.tiles[0];
   const std::size_t lines = tiles_.prefetch_lines;
-  tile_args args{.sums = sums};
-
-  if (tiles.size() == 1) {
-    // Few rows: reading the weights is the whole cost, so several panels stream at once, each
-    // continuing through its neighbours, far from the others.
-    const wave_tile& tile = tiles[0];
-    args.rows = rows + tile.first_row * row_floats;
-    args.depth = strip.depth;
-    args.prefetch_gap_bytes = k_line_bytes;
-    args.prefetch_step_bytes = lines * k_line_bytes;
-    std::uint32_t begin = range.begin;
-    for (unsigned streams = k_streams_max; streams > 0; --streams) {
-      const tile_fn run_tile = tiles_.of[tile.rows][streams];
-      if (run_tile == nullptr) continue;
-      const std::uint32_t length = (range.end - begin) / streams;
-      args.stream_bytes = length * strip.panel_bytes;
-      for (std::uint32_t p = begin; p < begin + length; ++p) {
-        args.panel = first + p * strip.panel_bytes;
-        args.prefetch = args.panel + k_ahead_bytes;
-        run_tile(args);
-        for (unsigned i = 0; i < streams; ++i)
-          store(p + i * length, tile, sums + i * tile.rows * k_panel_columns);
-      }
-      begin += length * streams;
+  tile_args args{.rows = p.rows + tile.first_row * p.row_floats,
+                 .depth = p.strip.depth,
+                 .sums = p.sums,
+                 .prefetch_gap_bytes = k_line_bytes,
+                 .prefetch_step_bytes = lines * k_line_bytes};
+  std::uint32_t begin = p.range.begin;
+  for (unsigned streams = k_streams_max; streams > 0; --streams) {
+    const tile_fn run_tile = tiles_.of[tile.rows][streams];
+    if (run_tile == nullptr) continue;
+    const std::uint32_t length = (p.range.end - begin) / streams;
+    args.stream_bytes = length * p.strip.panel_bytes;
+    for (std::uint32_t panel = begin; panel < begin + length; ++panel) {
+      args.panel = first + panel * p.strip.panel_bytes;
+      args.prefetch = args.panel + k_ahead_bytes;
+      run_tile(args);
+      for (unsigned i = 0; i < streams; ++i)
+        store(panel + i * length, tile, p.sums + i * tile.rows * k_panel_columns);
     }
-    return;
+    begin += length * streams;
   }
+}
 
-  // Several tiles share a panel that stays in the cache; together they fetch what comes next.
-  for (std::uint32_t p = range.begin; p < range.end; ++p) {
-    for (std::size_t k = 0; k < strip.depth; k += k_depth_block) {
-      args.depth = std::min(k_depth_block, strip.depth - k);
+// The same over quantised panels: chunks of all streams become f32, then one tile runs over them.
+template <class Store>
+void panel_backend::multiply_few_quantised(const product& p, Store&& store) const noexcept {
+  const std::byte* first = p.block.page + p.strip.offset_bytes;
+  const wave_tile& tile = p.tiles[0];
+  const float* rows = p.rows + tile.first_row * p.row_floats;
+  tile_args args{.panel = reinterpret_cast<const std::byte*>(p.expanded),
+                 .sums = p.sums,
+                 .prefetch = reinterpret_cast<const std::byte*>(p.expanded)};
+  std::uint32_t begin = p.range.begin;
+  for (unsigned streams = k_streams_max; streams > 0; --streams) {
+    const tile_fn run_tile = tiles_.of[tile.rows][streams];
+    if (run_tile == nullptr) continue;
+    const std::uint32_t length = (p.range.end - begin) / streams;
+    const std::size_t chunk = k_expand_steps / streams / k_expand_steps_min * k_expand_steps_min;
+    args.stream_bytes = chunk * k_panel_columns * sizeof(float);
+    for (std::uint32_t panel = begin; panel < begin + length; ++panel) {
+      for (std::size_t k = 0; k < p.strip.depth; k += chunk) {
+        args.depth = std::min(chunk, p.strip.depth - k);
+        for (unsigned i = 0; i < streams; ++i) {
+          const std::byte* at = first + (panel + i * length) * p.strip.panel_bytes;
+          expand_({.codes = at,
+                   .scales = at + p.strip.scales_bytes,
+                   .first = k,
+                   .steps = args.depth,
+                   .out = p.expanded + i * chunk * k_panel_columns});
+        }
+        args.rows = rows + k * tile.rows;
+        args.resume = k > 0;
+        run_tile(args);
+      }
+      for (unsigned i = 0; i < streams; ++i)
+        store(panel + i * length, tile, p.sums + i * tile.rows * k_panel_columns);
+    }
+    begin += length * streams;
+  }
+}
+
+// Several tiles share a panel that stays in the cache; together they fetch what comes next.
+template <class Store>
+void panel_backend::multiply(const product& p, Store&& store) const noexcept {
+  if (p.tiles.size() == 1) return multiply_few(p, store);
+  const std::byte* first = p.block.page + p.strip.offset_bytes;
+  const std::size_t lines = tiles_.prefetch_lines;
+  tile_args args{};
+  for (std::uint32_t panel = p.range.begin; panel < p.range.end; ++panel) {
+    for (std::size_t k = 0; k < p.strip.depth; k += k_depth_block) {
+      args.depth = std::min(k_depth_block, p.strip.depth - k);
       args.resume = k > 0;
-      args.panel = first + p * strip.panel_bytes + k * step_bytes;
-      const std::size_t share = args.depth * step_bytes / tiles.size();
-      args.prefetch = args.panel + args.depth * step_bytes;
+      args.panel = first + panel * p.strip.panel_bytes + k * p.strip.step_bytes;
+      const std::size_t share = args.depth * p.strip.step_bytes / p.tiles.size();
+      args.prefetch = args.panel + args.depth * p.strip.step_bytes;
       args.prefetch_gap_bytes = share / lines;
       args.prefetch_step_bytes =
           args.prefetch_gap_bytes / std::max<std::size_t>(args.depth / k_quad, 1);
-      for (const wave_tile& tile : tiles) {
-        args.rows = rows + tile.first_row * row_floats + k * tile.rows;
-        args.sums = sums + (tile.first_row - block.first_row) * k_panel_columns;
+      for (const wave_tile& tile : p.tiles) {
+        args.rows = p.rows + tile.first_row * p.row_floats + k * tile.rows;
+        args.sums = p.sums + (tile.first_row - p.block.first_row) * k_panel_columns;
         tiles_.of[tile.rows][1](args);
-        if (k + args.depth == strip.depth) store(p, tile, args.sums);
+        if (k + args.depth == p.strip.depth) store(panel, tile, args.sums);
         args.prefetch += share;
       }
     }
   }
 }
 
+// A chunk of a panel becomes f32 once for all tiles.
+template <class Store>
+void panel_backend::multiply_quantised(const product& p, Store&& store) const noexcept {
+  if (p.tiles.size() == 1) return multiply_few_quantised(p, store);
+  const std::byte* first = p.block.page + p.strip.offset_bytes;
+  tile_args args{.panel = reinterpret_cast<const std::byte*>(p.expanded),
+                 .prefetch = reinterpret_cast<const std::byte*>(p.expanded)};
+  for (std::uint32_t panel = p.range.begin; panel < p.range.end; ++panel) {
+    const std::byte* at = first + panel * p.strip.panel_bytes;
+    for (std::size_t k = 0; k < p.strip.depth; k += k_expand_steps) {
+      args.depth = std::min(k_expand_steps, p.strip.depth - k);
+      args.resume = k > 0;
+      expand_({.codes = at,
+               .scales = at + p.strip.scales_bytes,
+               .first = k,
+               .steps = args.depth,
+               .out = p.expanded});
+      for (const wave_tile& tile : p.tiles) {
+        args.rows = p.rows + tile.first_row * p.row_floats + k * tile.rows;
+        args.sums = p.sums + (tile.first_row - p.block.first_row) * k_panel_columns;
+        tiles_.of[tile.rows][1](args);
+        if (k + args.depth == p.strip.depth) store(panel, tile, args.sums);
+      }
+    }
+  }
+}
+
+float* panel_backend::expanded_of(const scratch& s, unsigned lane) const noexcept {
+  return expand_ == nullptr ? nullptr : s.expanded + lane * k_expanded_floats;
+}
+
 void panel_backend::run_fc1(const wave& w, const wave_block& block, const scratch& s,
                             panel_range range, unsigned lane) const noexcept {
-  const std::size_t units = std::size_t{page_.fc1().panels} * k_fc1_panel_units;
-  multiply(page_.fc1(), block, w.tiles.subspan(block.first_tile, block.tiles), s.inputs,
-           page_.fc1().depth, range, s.sums + lane * k_sums_floats,
-           [&](std::uint32_t panel, const wave_tile& tile, const float* sums) {
-             float* out = s.activated + tile.first_row * units;
-             kernels_.swiglu(sums, tile.rows,
-                             out + std::size_t{panel} * k_fc1_panel_units * tile.rows);
-           });
+  const panel_strip& strip = page_.fc1();
+  const std::size_t units = std::size_t{strip.panels} * strip.units;
+  const auto* bias =
+      shape_.bias ? reinterpret_cast<const float*>(block.page + strip.bias_bytes) : nullptr;
+  const auto* constants =
+      reinterpret_cast<const activation_constants*>(block.page + page_.constants_offset());
+  const product work{.strip = strip,
+                     .block = block,
+                     .tiles = w.tiles.subspan(block.first_tile, block.tiles),
+                     .rows = s.inputs,
+                     .row_floats = strip.depth,
+                     .range = range,
+                     .sums = s.sums + lane * k_sums_floats,
+                     .expanded = expanded_of(s, lane)};
+  const auto store = [&](std::uint32_t panel, const wave_tile& tile, float* sums) {
+    add_lora(strip, panel, tile, w, s, sums);
+    float* out = s.activated + tile.first_row * units;
+    kernels_.rows->activate({.kind = shape_.activation,
+                             .constants = constants,
+                             .bias = bias == nullptr ? nullptr : bias + panel * k_panel_columns,
+                             .sums = sums,
+                             .rows = tile.rows,
+                             .out = out + std::size_t{panel} * strip.units * tile.rows});
+  };
+  if (expand_ == nullptr)
+    multiply(work, store);
+  else
+    multiply_quantised(work, store);
 }
 
 void panel_backend::run_fc2(const wave& w, const wave_block& block, const scratch& s,
                             return_mode mode, panel_range range, unsigned lane) const noexcept {
   const std::size_t hidden = shape_.hidden_size;
-  const std::size_t units = std::size_t{page_.fc1().panels} * k_fc1_panel_units;
-  multiply(page_.fc2(), block, w.tiles.subspan(block.first_tile, block.tiles), s.activated, units,
-           range, s.sums + lane * k_sums_floats,
-           [&](std::uint32_t panel, const wave_tile& tile, const float* sums) {
-             const std::size_t column = std::size_t{panel} * k_panel_columns;
-             const std::size_t columns = std::min<std::size_t>(k_panel_columns, hidden - column);
-             for (std::uint32_t r = 0; r < tile.rows; ++r) {
-               const wave_row& row = w.rows[tile.first_row + r];
-               const float* y = sums + r * k_panel_columns;
-               float* out = row.out + column;
-               __builtin_prefetch(out + k_panel_columns, 1);
-               if (mode == return_mode::exact) {
-                 std::memcpy(out, y, columns * sizeof(float));
-               } else if (columns == k_panel_columns) {
-                 kernels_.accumulate(y, row.weight, out);
-               } else {
-                 for (std::size_t c = 0; c < columns; ++c)
-                   out[c] = std::fma(row.weight, y[c], out[c]);
-               }
-             }
-           });
+  const panel_strip& strip = page_.fc2();
+  const auto* bias =
+      shape_.bias ? reinterpret_cast<const float*>(block.page + strip.bias_bytes) : nullptr;
+  const product work{.strip = strip,
+                     .block = block,
+                     .tiles = w.tiles.subspan(block.first_tile, block.tiles),
+                     .rows = s.activated,
+                     .row_floats = std::size_t{page_.fc1().panels} * page_.fc1().units,
+                     .range = range,
+                     .sums = s.sums + lane * k_sums_floats,
+                     .expanded = expanded_of(s, lane)};
+  const auto store = [&](std::uint32_t panel, const wave_tile& tile, float* sums) {
+    add_lora(strip, panel, tile, w, s, sums);
+    if (bias != nullptr) kernels_.rows->add_bias(bias + panel * k_panel_columns, tile.rows, sums);
+    const std::size_t column = std::size_t{panel} * k_panel_columns;
+    const std::size_t columns = std::min<std::size_t>(k_panel_columns, hidden - column);
+    for (std::uint32_t r = 0; r < tile.rows; ++r) {
+      const wave_row& row = w.rows[tile.first_row + r];
+      const float* y = sums + r * k_panel_columns;
+      float* out = row.out + column;
+      __builtin_prefetch(out + k_panel_columns, 1);
+      if (mode == return_mode::exact) {
+        std::memcpy(out, y, columns * sizeof(float));
+      } else if (columns == k_panel_columns) {
+        kernels_.rows->accumulate(y, row.weight, out);
+      } else {
+        for (std::size_t c = 0; c < columns; ++c) out[c] = std::fma(row.weight, y[c], out[c]);
+      }
+    }
+  };
+  if (expand_ == nullptr)
+    multiply(work, store);
+  else
+    multiply_quantised(work, store);
+}
+
+// A x of gate and up for the rows that have an adapter.
+void panel_backend::lower_inputs(const wave_tile& tile, const wave& w,
+                                 const scratch& s) const noexcept {
+  for (std::size_t i = tile.first_row; i < std::size_t{tile.first_row} + tile.rows; ++i) {
+    const wave_row& row = w.rows[i];
+    if (row.lora == nullptr) continue;
+    float* low = s.low + i * k_low_floats;
+    for (const lora_pair* pair : {&row.lora->gate, &row.lora->up}) {
+      for (std::size_t j = 0; j < row.lora->rank && pair->a != nullptr; ++j)
+        low[j] = kernels_.rows->dot(pair->a + j * shape_.hidden_size, row.in, shape_.hidden_size);
+      low += k_lora_rank_max;
+    }
+  }
+}
+
+// A x of down, whose x lies interleaved.
+void panel_backend::lower_activated(const wave_tile& tile, const wave& w, const scratch& s,
+                                    unsigned lane) const noexcept {
+  const std::size_t units = shape_.intermediate_size;
+  const std::size_t row_floats = std::size_t{page_.fc1().panels} * page_.fc1().units;
+  float* x = s.contiguous + lane * units;
+  for (std::uint32_t r = 0; r < tile.rows; ++r) {
+    const std::size_t i = tile.first_row + r;
+    const lora_expert* lora = w.rows[i].lora;
+    if (lora == nullptr || lora->down.a == nullptr) continue;
+    const float* from = s.activated + tile.first_row * row_floats + r;
+    for (std::size_t k = 0; k < units; ++k) x[k] = from[k * tile.rows];
+    for (std::size_t j = 0; j < lora->rank; ++j)
+      s.low[i * k_low_floats + j] = kernels_.rows->dot(lora->down.a + j * units, x, units);
+  }
+}
+
+// sums += scale * B (A x) for the 16 outputs of a panel.
+void panel_backend::add_lora(const panel_strip& strip, std::uint32_t panel, const wave_tile& tile,
+                             const wave& w, const scratch& s, float* sums) const noexcept {
+  const bool fc1 = &strip == &page_.fc1();
+  const bool paired = strip.units == k_fc1_panel_units;
+  const std::size_t outputs = fc1 ? shape_.intermediate_size : shape_.hidden_size;
+  for (std::uint32_t r = 0; r < tile.rows; ++r) {
+    const std::size_t i = tile.first_row + r;
+    const lora_expert* lora = w.rows[i].lora;
+    if (lora == nullptr) continue;
+    const float* low = s.low + i * k_low_floats;
+    const auto add = [&](const lora_pair& pair, const float* from, unsigned column,
+                         unsigned columns) {
+      if (pair.a == nullptr) return;
+      const std::size_t first = std::size_t{panel} * strip.units;
+      for (std::size_t c = 0; c < columns && first + c < outputs; ++c) {
+        float& sum = sums[r * k_panel_columns + column + c];
+        sum =
+            std::fma(lora->scale,
+                     kernels_.rows->dot(pair.b + (first + c) * lora->rank, from, lora->rank), sum);
+      }
+    };
+    if (paired) {
+      add(lora->gate, low, 0, strip.units);
+      add(lora->up, low + k_lora_rank_max, strip.units, strip.units);
+    } else if (fc1) {
+      add(lora->up, low + k_lora_rank_max, 0, strip.units);
+    } else {
+      add(lora->down, low, 0, strip.units);
+    }
+  }
 }
 
 }  // namespace moetier::kernels

@@ -3,11 +3,14 @@
 // set. A call goes in waves; in each wave threads first interleave rows, then share (block, panel
 // range) items of FC1, then panel ranges of FC2. They never split K, and a panel range of FC2 walks
 // the wave's blocks in order, so sums over a row's entries have one order whatever the number of
-// threads. Made by make_cpu_backend(); owns its threads. Thread: as Backend.
+// threads. Quantised panels become f32 a chunk of K at a time, in a scratch that stays in the first
+// cache, once for all rows of a block; adapters add to a row's sums between product and bias. Made
+// by make_cpu_backend(); owns its threads. Thread: as Backend.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "kernels/backend.hpp"
@@ -24,9 +27,10 @@ class panel_backend final : public Backend {
   // runs `kernels`. May throw std::system_error when threads cannot start.
   panel_backend(const expert_shape& shape, const panel_kernels& kernels, unsigned threads);
 
-  std::string_view identity() const noexcept override { return kernels_.identity; }
+  std::string_view identity() const noexcept override { return identity_; }
   std::string_view layout_id() const noexcept override { return page_.layout_id(); }
   bool row_invariant() const noexcept override { return true; }
+  bool supports_lora() const noexcept override { return shape_.format.quant == quant_kind::none; }
   const expert_shape& shape() const noexcept override { return shape_; }
   std::size_t page_bytes() const noexcept override { return page_.bytes(); }
   void pack_page(const expert_tensors& tensors, std::span<std::byte> page) const override {
@@ -45,21 +49,46 @@ class panel_backend final : public Backend {
   std::uint32_t wave_rows(std::size_t entries) const noexcept;
   std::size_t lay_out(std::uint32_t rows, std::byte* base, scratch* out) const noexcept;
   std::uint32_t range_panels(const panel_strip& strip, bool alone) const noexcept;
-  void compute(const wave& w, const scratch& s, return_mode mode) noexcept;
+  void compute(const wave& w, const scratch& s, return_mode mode, bool adapted) noexcept;
 
+  // What one item of work multiplies: all tiles of a block times the panels of a range.
+  struct product {
+    const panel_strip& strip;
+    const wave_block& block;
+    std::span<const wave_tile> tiles;
+    const float* rows = nullptr;  // interleaved, per tile [depth][rows]
+    std::size_t row_floats = 0;   // of one row in `rows`
+    panel_range range;
+    float* sums = nullptr;      // of this lane
+    float* expanded = nullptr;  // of this lane; only where weights are quantised
+  };
   template <class Store>
-  void multiply(const panel_strip& strip, const wave_block& block, std::span<const wave_tile> tiles,
-                const float* rows, std::size_t row_floats, panel_range range, float* sums,
-                Store&& store) const noexcept;
+  void multiply(const product& p, Store&& store) const noexcept;
+  template <class Store>
+  void multiply_few(const product& p, Store&& store) const noexcept;
+  template <class Store>
+  void multiply_quantised(const product& p, Store&& store) const noexcept;
+  template <class Store>
+  void multiply_few_quantised(const product& p, Store&& store) const noexcept;
+
+  float* expanded_of(const scratch& s, unsigned lane) const noexcept;
   void run_fc1(const wave& w, const wave_block& block, const scratch& s, panel_range range,
                unsigned lane) const noexcept;
   void run_fc2(const wave& w, const wave_block& block, const scratch& s, return_mode mode,
                panel_range range, unsigned lane) const noexcept;
 
+  void lower_inputs(const wave_tile& tile, const wave& w, const scratch& s) const noexcept;
+  void lower_activated(const wave_tile& tile, const wave& w, const scratch& s,
+                       unsigned lane) const noexcept;
+  void add_lora(const panel_strip& strip, std::uint32_t panel, const wave_tile& tile, const wave& w,
+                const scratch& s, float* sums) const noexcept;
+
   expert_shape shape_;
   panel_page page_;
   const panel_kernels& kernels_;
   const tile_table& tiles_;
+  expand_fn expand_;  // nullptr where weights are not quantised
+  std::string identity_;
   compute_pool pool_;
 };
 

@@ -9,6 +9,8 @@
 #include <string_view>
 
 #include "kernels/limits.hpp"
+#include "schemas/model/activation.hpp"
+#include "schemas/model/weight_format.hpp"
 
 namespace moetier::kernels {
 
@@ -40,19 +42,51 @@ struct tile_table {
   unsigned prefetch_lines = 0;                              // per 4 steps of K
 };
 
-struct panel_kernels {
-  std::string_view name;      // "cpu_avx2"
-  std::string_view identity;  // of the backend that runs on this table
-  tile_table bf16;
-  tile_table f32;
-  // rows[i][0..depth) -> out[depth][count].
-  void (*interleave)(const float* const* rows, unsigned count, std::size_t depth, float* out);
-  // sums[rows][8 gates, 8 ups] -> out[8][rows].
-  void (*swiglu)(const float* sums, unsigned rows, float* out);
-  // out[c] = fma(weight, y[c], out[c]) for 16 columns.
-  void (*accumulate)(const float* y, float weight, float* out);
+// Part of a quantised panel as f32: steps [first, first + steps) of K.
+struct expand_args {
+  const std::byte* codes = nullptr;   // of the panel, step 0
+  const std::byte* scales = nullptr;  // of the panel
+  std::size_t first = 0;              // a multiple of k_expand_steps_min
+  std::size_t steps = 0;
+  float* out = nullptr;  // [steps][16], 32-byte aligned: each weight as panel_page.hpp defines it
 };
 
+using expand_fn = void (*)(const expand_args&);
+
+// sums[rows][16] of one FC1 panel, then bias and activation -> out[units][rows].
+struct activation_args {
+  activation_kind kind = activation_kind::swiglu;
+  const activation_constants* constants = nullptr;  // limit +inf where there is none
+  const float* bias = nullptr;                      // [16], nullptr = none
+  const float* sums = nullptr;
+  unsigned rows = 0;
+  float* out = nullptr;
+};
+
+// What happens to rows and sums around the tiles.
+struct panel_row_kernels {
+  // rows[i][0..depth) -> out[depth][count].
+  void (*interleave)(const float* const* rows, unsigned count, std::size_t depth, float* out);
+  void (*activate)(const activation_args& args);
+  // sums[r][c] += bias[c] for 16 columns.
+  void (*add_bias)(const float* bias, unsigned rows, float* sums);
+  // out[c] = fma(weight, y[c], out[c]) for 16 columns.
+  void (*accumulate)(const float* y, float weight, float* out);
+  // lane_dot() of math/lane_dot.hpp.
+  float (*dot)(const float* a, const float* b, std::size_t count);
+};
+
+struct panel_kernels {
+  std::string_view name;             // "cpu_avx2"
+  std::string_view identity_prefix;  // of the backend that runs on this table
+  tile_table bf16;
+  tile_table f32;
+  const panel_row_kernels* rows = nullptr;
+  const expand_fn* expand = nullptr;  // [k_quant_kinds]; nullptr inside where there is no scale
+};
+
+extern const panel_row_kernels k_panel_row_kernels_avx2;
+extern const expand_fn k_panel_expand_avx2[k_quant_kinds];  // also needs F16C
 extern const panel_kernels k_panel_kernels_avx2;
 
 }  // namespace moetier::kernels

@@ -9,7 +9,6 @@
 #include <immintrin.h>
 
 #include "kernels/cpu/panel_kernels.hpp"
-#include "kernels/math/house_math_avx2.hpp"
 
 namespace moetier::kernels {
 namespace {
@@ -150,60 +149,15 @@ constexpr tile_table table_of() {
   return table;
 }
 
-// Four steps of four rows: a 4 x 4 transpose, stored `count` apart.
-[[gnu::always_inline]] inline void interleave_four(const float* const* rows, std::size_t k,
-                                                   unsigned count, float* out) {
-  __m128 a = _mm_loadu_ps(rows[0] + k);
-  __m128 b = _mm_loadu_ps(rows[1] + k);
-  __m128 c = _mm_loadu_ps(rows[2] + k);
-  __m128 d = _mm_loadu_ps(rows[3] + k);
-  _MM_TRANSPOSE4_PS(a, b, c, d);
-  _mm_storeu_ps(out, a);
-  _mm_storeu_ps(out + count, b);
-  _mm_storeu_ps(out + 2 * count, c);
-  _mm_storeu_ps(out + 3 * count, d);
-}
-
-void interleave(const float* const* rows, unsigned count, std::size_t depth, float* out) {
-  std::size_t k = 0;
-  if (count >= 4) {
-    for (; k + 4 <= depth; k += 4) {
-      interleave_four(rows, k, count, out + k * count);
-      for (unsigned r = 4; r < count; ++r) {
-        for (std::size_t step = k; step < k + 4; ++step) out[step * count + r] = rows[r][step];
-      }
-    }
-  }
-  for (; k < depth; ++k) {
-    for (unsigned r = 0; r < count; ++r) out[k * count + r] = rows[r][k];
-  }
-}
-
-void swiglu(const float* sums, unsigned rows, float* out) {
-  for (unsigned r = 0; r < rows; ++r) {
-    const float* at = sums + r * k_panel_columns;
-    alignas(32) float units[k_fc1_panel_units];
-    _mm256_store_ps(units, house_swiglu8(_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8)));
-    for (unsigned j = 0; j < k_fc1_panel_units; ++j) out[j * rows + r] = units[j];
-  }
-}
-
-void accumulate(const float* y, float weight, float* out) {
-  const __m256 w = _mm256_set1_ps(weight);
-  _mm256_storeu_ps(out, _mm256_fmadd_ps(w, _mm256_loadu_ps(y), _mm256_loadu_ps(out)));
-  _mm256_storeu_ps(out + 8, _mm256_fmadd_ps(w, _mm256_loadu_ps(y + 8), _mm256_loadu_ps(out + 8)));
-}
-
 }  // namespace
 
 constinit const panel_kernels k_panel_kernels_avx2 = {
     .name = "cpu_avx2",
-    .identity = "moetier.cpu.avx2.none",
+    .identity_prefix = "moetier.cpu.avx2.",
     .bf16 = table_of<bf16_weights>(),
     .f32 = table_of<f32_weights>(),
-    .interleave = interleave,
-    .swiglu = swiglu,
-    .accumulate = accumulate,
+    .rows = &k_panel_row_kernels_avx2,
+    .expand = k_panel_expand_avx2,
 };
 
 }  // namespace moetier::kernels

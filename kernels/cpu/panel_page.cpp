@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/activation/activate.hpp"
 #include "kernels/limits.hpp"
-#include "kernels/tensor_values.hpp"
+#include "kernels/matrix_view.hpp"
+#include "kernels/reference/canonical_page.hpp"
 #include "schemas/base/assert.hpp"
 
 namespace moetier::kernels {
 namespace {
 
 constexpr std::size_t k_lanes = 8;
+// Rows are read along K in pieces that stay in the cache, so that a page is written once, in order.
+constexpr std::size_t k_piece = 64;
 
 constexpr std::size_t aligned(std::size_t bytes) noexcept {
   return (bytes + k_page_alignment - 1) / k_page_alignment * k_page_alignment;
@@ -20,102 +24,250 @@ constexpr std::uint32_t divided_up(std::uint32_t a, std::uint32_t b) noexcept {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
-// 8 neighbouring rows of a checkpoint matrix: one half of a panel.
-struct half_panel {
-  std::span<const std::byte> matrix;
-  std::size_t first_row;
-  std::size_t rows;  // of the matrix that exist here, 0..8
+constexpr std::size_t step_bytes_of(const weight_format& format) noexcept {
+  if (format.quant == quant_kind::none) return format.stored == dtype::bf16 ? 32 : 64;
+  return is_four_bit(format.quant) ? 8 : 16;
+}
 
-  half_panel(std::span<const std::byte> m, std::size_t first, std::size_t total) noexcept
-      : matrix(m), first_row(first), rows(first < total ? std::min(k_lanes, total - first) : 0) {}
-};
-
-// Rows are read along K in pieces that stay in the cache, so that a page is written once, in order.
-constexpr std::size_t k_piece = 64;
-
-void pack_bf16(const half_panel& low, const half_panel& high, std::size_t depth, std::byte* out) {
-  for (std::size_t first = 0; first < depth; first += k_piece) {
-    const std::size_t steps = std::min(k_piece, depth - first);
-    std::uint32_t words[k_piece][k_lanes] = {};
-    const auto place = [&](const half_panel& half, unsigned shift) {
-      for (std::size_t lane = 0; lane < half.rows; ++lane) {
-        const std::size_t at = (half.first_row + lane) * depth + first;
-        for (std::size_t k = 0; k < steps; ++k)
-          words[k][lane] |= std::uint32_t{bits16_at(half.matrix, at + k)} << shift;
-      }
-    };
-    place(low, 0);
-    place(high, 16);
-    std::memcpy(out + first * sizeof words[0], words, steps * sizeof words[0]);
+constexpr std::size_t scale_bytes_of(quant_kind quant) noexcept {
+  switch (quant) {
+    case quant_kind::none: return 0;
+    case quant_kind::fp8_tensor:
+    case quant_kind::fp8_block: return 4;
+    case quant_kind::int4_g128: return 2;
+    default: return 1;
   }
 }
 
-void pack_f32(const half_panel& low, const half_panel& high, dtype stored, std::size_t depth,
-              std::byte* out) {
-  for (std::size_t first = 0; first < depth; first += k_piece) {
-    const std::size_t steps = std::min(k_piece, depth - first);
+constexpr std::size_t groups_of(quant_kind quant, std::size_t depth) noexcept {
+  const std::size_t group = group_columns(quant);
+  return group == 0 ? 1 : (depth + group - 1) / group;
+}
+
+// The code that stands for zero where an output does not exist.
+constexpr std::uint8_t zero_code(quant_kind quant) noexcept {
+  return quant == quant_kind::int4_g128 ? 8 : 0;
+}
+
+// 8 neighbouring outputs of a matrix: one half of a panel.
+struct half_panel {
+  const matrix_view* matrix;
+  std::size_t first_row;
+  std::size_t rows;  // of the matrix that exist here, 0..8
+
+  half_panel(const matrix_view& m, std::size_t first) noexcept
+      : matrix(&m),
+        first_row(first),
+        rows(first < m.out() ? std::min(k_lanes, m.out() - first) : 0) {}
+};
+
+struct panel_halves {
+  half_panel low;
+  half_panel high;
+};
+
+// Calls write(first step, steps) for pieces of the depth.
+template <class Write>
+void each_piece(std::size_t depth, Write&& write) {
+  for (std::size_t first = 0; first < depth; first += k_piece)
+    write(first, std::min(k_piece, depth - first));
+}
+
+void pack_bf16(const panel_halves& p, std::size_t depth, std::byte* out) {
+  each_piece(depth, [&](std::size_t first, std::size_t steps) {
+    std::uint32_t words[k_piece][k_lanes] = {};
+    const auto place = [&](const half_panel& half, unsigned shift) {
+      for (std::size_t lane = 0; lane < half.rows; ++lane) {
+        for (std::size_t k = 0; k < steps; ++k) {
+          const float value = half.matrix->value(half.first_row + lane, first + k);
+          words[k][lane] |= std::bit_cast<std::uint32_t>(value) >> 16 << shift;
+        }
+      }
+    };
+    place(p.low, 0);
+    place(p.high, 16);
+    std::memcpy(out + first * sizeof words[0], words, steps * sizeof words[0]);
+  });
+}
+
+void pack_f32(const panel_halves& p, std::size_t depth, std::byte* out) {
+  each_piece(depth, [&](std::size_t first, std::size_t steps) {
     float values[k_piece][2 * k_lanes] = {};
     const auto place = [&](const half_panel& half, std::size_t column) {
       for (std::size_t lane = 0; lane < half.rows; ++lane) {
-        const std::size_t at = (half.first_row + lane) * depth + first;
         for (std::size_t k = 0; k < steps; ++k)
-          values[k][column + lane] = value_at(half.matrix, stored, at + k);
+          values[k][column + lane] = half.matrix->value(half.first_row + lane, first + k);
       }
     };
-    place(low, 0);
-    place(high, k_lanes);
+    place(p.low, 0);
+    place(p.high, k_lanes);
     std::memcpy(out + first * sizeof values[0], values, steps * sizeof values[0]);
+  });
+}
+
+void pack_codes(const panel_halves& p, quant_kind quant, std::size_t depth, std::byte* out) {
+  const bool four = is_four_bit(quant);
+  each_piece(depth, [&](std::size_t first, std::size_t steps) {
+    std::uint8_t codes[k_piece][2 * k_lanes];
+    std::memset(codes, zero_code(quant), sizeof codes);
+    const auto place = [&](const half_panel& half, std::size_t column) {
+      for (std::size_t lane = 0; lane < half.rows; ++lane) {
+        for (std::size_t k = 0; k < steps; ++k)
+          codes[k][column + lane] = half.matrix->code(half.first_row + lane, first + k);
+      }
+    };
+    place(p.low, 0);
+    place(p.high, k_lanes);
+    if (!four) {
+      std::memcpy(out + first * sizeof codes[0], codes, steps * sizeof codes[0]);
+      return;
+    }
+    for (std::size_t k = 0; k < steps; ++k) {
+      for (std::size_t lane = 0; lane < k_lanes; ++lane)
+        out[(first + k) * k_lanes + lane] =
+            std::byte{static_cast<std::uint8_t>(codes[k][lane] | codes[k][k_lanes + lane] << 4)};
+    }
+  });
+}
+
+// Requires: the scales' bytes are zeros.
+void pack_scales(const panel_halves& p, quant_kind quant, std::size_t depth, std::byte* out) {
+  const auto place = [&](const half_panel& half, std::size_t column) {
+    if (half.rows == 0) return;
+    std::byte* at = out;
+    if (quant == quant_kind::nvfp4) {
+      const float second = half.matrix->second_scale();
+      for (std::size_t lane = 0; lane < half.rows; ++lane)
+        std::memcpy(at + (column + lane) * sizeof second, &second, sizeof second);
+      at += 2 * k_lanes * sizeof second;
+    }
+    const std::size_t bytes = scale_bytes_of(quant);
+    for (std::size_t g = 0; g < groups_of(quant, depth); ++g) {
+      for (std::size_t lane = 0; lane < half.rows; ++lane) {
+        const std::uint32_t bits = half.matrix->scale_bits(half.first_row + lane, g);
+        std::memcpy(at + (g * 2 * k_lanes + column + lane) * bytes, &bits, bytes);
+      }
+    }
+  };
+  place(p.low, 0);
+  place(p.high, k_lanes);
+}
+
+void pack_panel(const panel_strip& strip, const weight_format& format, const panel_halves& halves,
+                std::byte* out) {
+  const std::size_t codes = strip.depth * strip.step_bytes;
+  std::memset(out + codes, 0, strip.panel_bytes - codes);
+  if (format.quant != quant_kind::none) {
+    pack_codes(halves, format.quant, strip.depth, out);
+    pack_scales(halves, format.quant, strip.depth, out + strip.scales_bytes);
+  } else if (format.stored == dtype::bf16) {
+    pack_bf16(halves, strip.depth, out);
+  } else {
+    pack_f32(halves, strip.depth, out);
   }
+}
+
+std::string_view format_name(const weight_format& format) noexcept {
+  if (format.quant != quant_kind::none) return quant_name(format.quant);
+  return format.stored == dtype::bf16 ? "bf16" : "f32";
 }
 
 }  // namespace
 
-panel_page::panel_page(const expert_shape& shape) noexcept
-    : shape_(shape),
-      format_(shape.format.stored == dtype::bf16 ? panel_format::bf16 : panel_format::f32) {
-  MOETIER_ASSERT(shape.hidden_size > 0 && shape.intermediate_size > 0);
-  fc1_.depth = shape.hidden_size;
-  fc1_.panels = divided_up(shape.intermediate_size, k_fc1_panel_units);
-  fc1_.panel_bytes = fc1_.depth * depth_bytes();
-  fc2_.depth = shape.intermediate_size;
-  fc2_.panels = divided_up(shape.hidden_size, k_panel_columns);
-  fc2_.panel_bytes = fc2_.depth * depth_bytes();
-  fc2_.offset_bytes = aligned(fc1_.end_bytes());
-  bytes_ = aligned(fc2_.end_bytes());
+std::size_t panel_scales_bytes(quant_kind quant, std::size_t depth) noexcept {
+  const std::size_t second = quant == quant_kind::nvfp4 ? k_panel_columns * sizeof(float) : 0;
+  return second + groups_of(quant, depth) * k_panel_columns * scale_bytes_of(quant);
 }
 
-std::string_view panel_page::layout_id() const noexcept {
-  return format_ == panel_format::bf16 ? "panel16.bf16" : "panel16.f32";
+panel_page::panel_page(const expert_shape& shape)
+    : shape_(shape), layout_id_(layout_name("panels16", format_name(shape.format), shape)) {
+  const std::uint32_t hidden = shape.hidden_size;
+  const std::uint32_t units = shape.intermediate_size;
+  MOETIER_ASSERT(hidden > 0 && units > 0);
+  MOETIER_ASSERT(fits_groups(shape.format.quant, hidden) && fits_groups(shape.format.quant, units));
+  lay_out(fc1_, units, is_gated(shape.activation) ? k_fc1_panel_units : k_panel_columns, hidden);
+  lay_out(fc2_, hidden, k_panel_columns, units);
+  for (panel_strip* strip : {&fc1_, &fc2_}) {
+    if (!shape.bias) continue;
+    strip->bias_bytes = bytes_;
+    bytes_ += strip->panels * k_panel_columns * sizeof(float);
+  }
+  constants_offset_ = bytes_;
+  bytes_ += aligned(sizeof(activation_constants));
 }
 
-std::size_t panel_page::depth_bytes() const noexcept {
-  return k_panel_columns * (format_ == panel_format::bf16 ? 2 : 4);
+void panel_page::lay_out(panel_strip& strip, std::uint32_t outputs, std::uint32_t units,
+                         std::uint32_t depth) noexcept {
+  strip.depth = depth;
+  strip.units = units;
+  strip.panels = divided_up(outputs, units);
+  strip.step_bytes = step_bytes_of(shape_.format);
+  strip.panel_bytes = depth * strip.step_bytes;
+  strip.scales_bytes = strip.panel_bytes;
+  if (shape_.format.quant != quant_kind::none) {
+    strip.scales_bytes = aligned(strip.panel_bytes);
+    strip.panel_bytes =
+        strip.scales_bytes + aligned(panel_scales_bytes(shape_.format.quant, depth));
+  }
+  strip.offset_bytes = bytes_;
+  bytes_ = aligned(strip.end_bytes());
 }
 
 void panel_page::pack(const expert_tensors& tensors, std::span<std::byte> page) const {
-  const std::size_t hidden = shape_.hidden_size;
-  const std::size_t units = shape_.intermediate_size;
-  const std::size_t matrix_bytes = hidden * units * dtype_bytes(shape_.format.stored);
+  const std::uint32_t hidden = shape_.hidden_size;
+  const std::uint32_t units = shape_.intermediate_size;
+  const bool has_gate = is_gated(shape_.activation);
   MOETIER_ASSERT(page.size() == bytes_);
-  MOETIER_ASSERT(tensors.gate.size() == matrix_bytes && tensors.up.size() == matrix_bytes &&
-                 tensors.down.size() == matrix_bytes);
-  const auto pack_panel = [&](const panel_strip& strip, std::size_t panel, const half_panel& low,
-                              const half_panel& high) {
-    std::byte* out = page.data() + strip.offset_bytes + panel * strip.panel_bytes;
-    if (format_ == panel_format::bf16)
-      pack_bf16(low, high, strip.depth, out);
-    else
-      pack_f32(low, high, shape_.format.stored, strip.depth, out);
+  const matrix_view up(shape_.format, tensors.up, units, hidden);
+  const matrix_view gate = has_gate ? matrix_view(shape_.format, tensors.gate, units, hidden) : up;
+  const matrix_view down(shape_.format, tensors.down, hidden, units);
+  const auto pack_strip = [&](const panel_strip& strip, auto&& halves) {
+    for (std::size_t p = 0; p < strip.panels; ++p) {
+      pack_panel(strip, shape_.format, halves(p),
+                 page.data() + strip.offset_bytes + p * strip.panel_bytes);
+    }
+    std::memset(page.data() + strip.end_bytes(), 0, aligned(strip.end_bytes()) - strip.end_bytes());
   };
-  for (std::size_t p = 0; p < fc1_.panels; ++p)
-    pack_panel(fc1_, p, {tensors.gate, p * k_fc1_panel_units, units},
-               {tensors.up, p * k_fc1_panel_units, units});
-  for (std::size_t p = 0; p < fc2_.panels; ++p)
-    pack_panel(fc2_, p, {tensors.down, p * k_panel_columns, hidden},
-               {tensors.down, p * k_panel_columns + k_lanes, hidden});
-  std::fill(page.begin() + static_cast<std::ptrdiff_t>(fc1_.end_bytes()),
-            page.begin() + static_cast<std::ptrdiff_t>(fc2_.offset_bytes), std::byte{0});
-  std::fill(page.begin() + static_cast<std::ptrdiff_t>(fc2_.end_bytes()), page.end(), std::byte{0});
+  const auto neighbours = [](const matrix_view& matrix) {
+    return [&matrix](std::size_t p) {
+      return panel_halves{{matrix, p * k_panel_columns}, {matrix, p * k_panel_columns + k_lanes}};
+    };
+  };
+  if (has_gate) {
+    pack_strip(fc1_, [&](std::size_t p) {
+      return panel_halves{{gate, p * k_fc1_panel_units}, {up, p * k_fc1_panel_units}};
+    });
+  } else {
+    pack_strip(fc1_, neighbours(up));
+  }
+  pack_strip(fc2_, neighbours(down));
+
+  // Lows from `low`, highs from `high` at the same unit plus high_first.
+  const auto pack_bias = [&](const panel_strip& strip, std::span<const float> low,
+                             std::span<const float> high, std::size_t high_first) {
+    float* out = reinterpret_cast<float*>(page.data() + strip.bias_bytes);
+    std::fill_n(out, strip.panels * k_panel_columns, 0.0F);
+    for (std::size_t p = 0; p < strip.panels; ++p, out += k_panel_columns) {
+      for (std::size_t lane = 0; lane < k_lanes; ++lane) {
+        const std::size_t i = p * strip.units + lane;
+        if (i < low.size()) out[lane] = low[i];
+        if (i + high_first < high.size()) out[k_lanes + lane] = high[i + high_first];
+      }
+    }
+  };
+  if (shape_.bias) {
+    MOETIER_ASSERT(tensors.up_bias.size() == units && tensors.down_bias.size() == hidden &&
+                   tensors.gate_bias.size() == (has_gate ? units : 0));
+    if (has_gate)
+      pack_bias(fc1_, tensors.gate_bias, tensors.up_bias, 0);
+    else
+      pack_bias(fc1_, tensors.up_bias, tensors.up_bias, k_lanes);
+    pack_bias(fc2_, tensors.down_bias, tensors.down_bias, k_lanes);
+  }
+  activation_constants constants = tensors.constants;
+  constants.limit = clamp_limit(constants);
+  std::memset(page.data() + constants_offset_, 0, bytes_ - constants_offset_);
+  std::memcpy(page.data() + constants_offset_, &constants, sizeof constants);
 }
 
 }  // namespace moetier::kernels

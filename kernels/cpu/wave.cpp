@@ -29,8 +29,10 @@ void append_block(const expert_call& call, std::size_t first, std::size_t rows, 
            .first_tile = w.tile_count,
            .tiles = 0};
   for (const expert_entry& entry : call.entries.subspan(first, rows))
-    w.rows[w.row_count++] = {
-        .in = input_of(call, entry), .out = output_of(call, entry), .weight = entry.weight};
+    w.rows[w.row_count++] = {.in = input_of(call, entry),
+                             .out = output_of(call, entry),
+                             .weight = entry.weight,
+                             .lora = lora_of(call, entry)};
   for (std::size_t left = rows; left > 0; ++block.tiles) {
     const std::size_t tile_rows = even_part(left, k_tile_rows_max);
     w.tiles[w.tile_count++] = {

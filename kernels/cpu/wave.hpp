@@ -18,6 +18,7 @@ struct wave_row {
   const float* in = nullptr;
   float* out = nullptr;
   float weight = 0;
+  const lora_expert* lora = nullptr;  // of this row and slot
 };
 
 struct wave_tile {

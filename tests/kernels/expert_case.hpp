@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/backend.hpp"
+#include "kernels/quant/matrix_quantiser.hpp"
 
 namespace moetier::kernels {
 
@@ -32,9 +33,24 @@ class aligned_bytes {
 
 struct expert {
   std::vector<std::byte> gate, up, down;
+  std::vector<float> gate_bias, up_bias, down_bias;
+  activation_constants constants;
 
-  expert_tensors tensors() const { return {gate, up, down}; }
+  expert_tensors tensors() const {
+    return {gate, up, down, gate_bias, up_bias, down_bias, constants};
+  }
 };
+
+// Constants that a kind takes; the limit cuts some of normal data.
+inline activation_constants constants_for(activation_kind kind) {
+  switch (kind) {
+    case activation_kind::swiglu: return {.limit = 1.25F};
+    case activation_kind::swiglu_bias: return {.alpha = 1.702F, .beta = 1.0F, .limit = 1.5F};
+    case activation_kind::situ: return {.alpha = 3.0F, .beta = 4.0F};
+    case activation_kind::swiglu_step: return {.limit = 0.75F};
+    default: return {};
+  }
+}
 
 inline std::vector<std::byte> random_tensor(std::size_t elements, dtype stored, float scale,
                                             std::mt19937& random) {
@@ -52,20 +68,38 @@ inline std::vector<std::byte> random_tensor(std::size_t elements, dtype stored, 
   return bytes;
 }
 
-inline expert random_expert(const expert_shape& shape, std::mt19937& random) {
-  const std::size_t elements = std::size_t{shape.hidden_size} * shape.intermediate_size;
-  const float in = 1.0F / std::sqrt(static_cast<float>(shape.hidden_size));
-  const float mid = 1.0F / std::sqrt(static_cast<float>(shape.intermediate_size));
-  return {.gate = random_tensor(elements, shape.format.stored, in, random),
-          .up = random_tensor(elements, shape.format.stored, in, random),
-          .down = random_tensor(elements, shape.format.stored, mid, random)};
-}
-
 inline std::vector<float> random_rows(std::size_t floats, std::mt19937& random) {
   std::normal_distribution<float> normal;
   std::vector<float> rows(floats);
   for (float& value : rows) value = normal(random);
   return rows;
+}
+
+// Normal values [out, in] that keep a row's size, as canonical bytes of any format.
+inline std::vector<std::byte> random_matrix(const weight_format& format, std::uint32_t out,
+                                            std::uint32_t in, std::mt19937& random) {
+  const float scale = 1.0F / std::sqrt(static_cast<float>(in));
+  if (format.quant == quant_kind::none)
+    return random_tensor(std::size_t{out} * in, format.stored, scale, random);
+  std::vector<float> values = random_rows(std::size_t{out} * in, random);
+  for (float& value : values) value *= scale;
+  return quantise_matrix(format, values, out, in).value().bytes;
+}
+
+inline expert random_expert(const expert_shape& shape, std::mt19937& random) {
+  const std::uint32_t hidden = shape.hidden_size;
+  const std::uint32_t units = shape.intermediate_size;
+  expert e;
+  if (is_gated(shape.activation)) e.gate = random_matrix(shape.format, units, hidden, random);
+  e.up = random_matrix(shape.format, units, hidden, random);
+  e.down = random_matrix(shape.format, hidden, units, random);
+  if (shape.bias) {
+    if (is_gated(shape.activation)) e.gate_bias = random_rows(units, random);
+    e.up_bias = random_rows(units, random);
+    e.down_bias = random_rows(hidden, random);
+  }
+  if (shape.activation != activation_kind::swiglu) e.constants = constants_for(shape.activation);
+  return e;
 }
 
 inline std::unique_ptr<Backend> backend_of(std::string_view name, const expert_shape& shape,

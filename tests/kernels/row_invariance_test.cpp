@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "kernels/math/house_math.hpp"
-#include "kernels/tensor_values.hpp"
+#include "kernels/matrix_view.hpp"
 #include "tests/kernels/expert_case.hpp"
 
 namespace moetier::kernels {
@@ -16,20 +16,22 @@ namespace {
 std::vector<float> chained(const expert_shape& shape, const expert& e, std::span<const float> x) {
   const std::size_t hidden = shape.hidden_size;
   const std::size_t units = shape.intermediate_size;
+  const matrix_view gates(shape.format, e.gate, shape.intermediate_size, shape.hidden_size);
+  const matrix_view ups(shape.format, e.up, shape.intermediate_size, shape.hidden_size);
+  const matrix_view downs(shape.format, e.down, shape.hidden_size, shape.intermediate_size);
   std::vector<float> activated(units);
   std::vector<float> y(hidden);
   for (std::size_t i = 0; i < units; ++i) {
     float gate = 0;
     float up = 0;
     for (std::size_t k = 0; k < hidden; ++k) {
-      gate = std::fma(value_at(e.gate, shape.format.stored, i * hidden + k), x[k], gate);
-      up = std::fma(value_at(e.up, shape.format.stored, i * hidden + k), x[k], up);
+      gate = std::fma(gates.value(i, k), x[k], gate);
+      up = std::fma(ups.value(i, k), x[k], up);
     }
     activated[i] = house_swiglu(gate, up);
   }
   for (std::size_t n = 0; n < hidden; ++n) {
-    for (std::size_t i = 0; i < units; ++i)
-      y[n] = std::fma(value_at(e.down, shape.format.stored, n * units + i), activated[i], y[n]);
+    for (std::size_t i = 0; i < units; ++i) y[n] = std::fma(downs.value(n, i), activated[i], y[n]);
   }
   return y;
 }

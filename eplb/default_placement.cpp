@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
+#include "eplb/partition.hpp"
 #include "eplb/placement.hpp"
 
 namespace moetier::eplb {
 
 std::vector<std::uint32_t> even_partition(std::uint32_t experts, std::uint32_t workers) {
   std::vector<std::uint32_t> sizes(workers);
-  for (std::uint32_t w = 0; w < workers; ++w)
-    sizes[w] = experts / workers + (w < experts % workers ? 1 : 0);
+  for (std::uint32_t w = 0; w < workers; ++w) sizes[w] = partition{experts, workers}.size(w);
   return sizes;
 }
 

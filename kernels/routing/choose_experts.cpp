@@ -44,6 +44,8 @@ void drop_groups(const row_plan& plan, const float* scored, float* keys, row_scr
   alignas(32) float sums[k_experts_max];
   score_groups(plan, scored, width, sums);
   std::fill(sums + rule.groups, sums + padded, k_none);
+  if (rule.groups <= k_row_lanes)
+    return plan.rows.drop_groups(sums, rule.groups, rule.groups_kept, width, keys);
   // A group at -inf holds nothing to choose, so it matters not that it is never among the best.
   const std::uint32_t kept = choose_best(plan, sums, padded, rule.groups_kept, s);
   std::fill_n(sums, rule.groups, 0.0F);

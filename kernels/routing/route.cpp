@@ -95,6 +95,7 @@ void prepare(const row_plan& plan, row_scratch& s) noexcept {
   const std::uint32_t columns = plan.params.columns();
   std::fill(s.row + columns, s.row + plan.padded, -std::numeric_limits<float>::infinity());
   std::fill_n(s.values, k_top_k_max + 8, 0.0F);
+  std::fill_n(s.powers, k_top_k_max + 8, 0.0F);
   if (!plan.wide) return;
   std::fill_n(s.bias, plan.padded, 0.0F);
   std::copy(plan.layer.bias.begin(), plan.layer.bias.end(), s.bias);

@@ -64,6 +64,16 @@ void group_pairs(const float* keys, std::uint32_t width, std::uint32_t groups, f
   }
 }
 
+void drop_groups(const float* sums, std::uint32_t groups, std::uint32_t kept, std::uint32_t width,
+                 float* keys) {
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    std::uint32_t better = 0;
+    for (std::uint32_t h = 0; h < groups; ++h)
+      better += sums[h] > sums[g] || (sums[h] == sums[g] && h < g) ? 1U : 0U;
+    if (better >= kept) std::fill_n(keys + std::size_t{g} * width, width, k_none);
+  }
+}
+
 }  // namespace
 
 constinit const row_kernels k_row_kernels_scalar = {
@@ -73,6 +83,7 @@ constinit const row_kernels k_row_kernels_scalar = {
     .collect = collect,
     .select = select,
     .group_pairs = group_pairs,
+    .drop_groups = drop_groups,
     .scores = &k_score_kernels_scalar,
 };
 

@@ -34,6 +34,10 @@ struct row_kernels {
   // Per group of `width` neighbours the sum of its two largest keys; the largest where only one is
   // not -inf.
   void (*group_pairs)(const float* keys, std::uint32_t width, std::uint32_t groups, float* sums);
+  // Writes -inf over `keys` outside the `kept` best groups by `sums`, equal ones by number.
+  // Requires: groups <= k_row_lanes; `sums` 32-byte aligned and padded with -inf to k_row_lanes.
+  void (*drop_groups)(const float* sums, std::uint32_t groups, std::uint32_t kept,
+                      std::uint32_t width, float* keys);
   const score_kernels* scores;
 };
 

@@ -32,11 +32,6 @@ float horizontal_max(__m256 v) {
   return _mm_cvtss_f32(_mm_max_ss(by2, _mm_movehdup_ps(by2)));
 }
 
-float horizontal_min(__m128 v) {
-  const __m128 by2 = _mm_min_ps(v, _mm_movehl_ps(v, v));
-  return _mm_cvtss_f32(_mm_min_ss(by2, _mm_movehdup_ps(by2)));
-}
-
 // The 32 lanes' maxima in four vectors.
 void lane_maxima(const float* row, std::uint32_t padded, __m256* lanes) {
   for (std::uint32_t i = 0; i < 4; ++i) lanes[i] = _mm256_load_ps(row + i * k_vector);
@@ -65,23 +60,50 @@ void order(__m128& high, __m128& low) {
   high = more;
 }
 
+// The place of value number `at` of `all`: how many are above it, or equal and before it.
+template <std::uint32_t Vectors>
+std::uint32_t place_of(const __m256* all, float value, std::uint32_t at) {
+  const __m256 v = _mm256_set1_ps(value);
+  unsigned above = 0;
+  unsigned equal = 0;
+  for (std::uint32_t i = 0; i < Vectors; ++i) {
+    above |= mask_of(_mm256_cmp_ps(all[i], v, _CMP_GT_OQ)) << (i * k_vector);
+    equal |= mask_of(_mm256_cmp_ps(all[i], v, _CMP_EQ_OQ)) << (i * k_vector);
+  }
+  const unsigned before = equal & ((1U << at) - 1U);
+  return static_cast<std::uint32_t>(__builtin_popcount(above) + __builtin_popcount(before));
+}
+
+// The count-th largest of the values of `all`.
+template <std::uint32_t Vectors>
+float least_of(const __m256* all, std::uint32_t count) {
+  float values[Vectors * k_vector];
+  for (std::uint32_t i = 0; i < Vectors; ++i) _mm256_storeu_ps(values + i * k_vector, all[i]);
+  float least = values[0];
+  for (std::uint32_t i = 0; i < Vectors * k_vector; ++i)
+    least = place_of<Vectors>(all, values[i], i) == count - 1 ? values[i] : least;
+  return least;
+}
+
 // The maxima are sorted down the four vectors, then the vectors are folded in halves, the larger
 // half of each pair of columns staying: 32, 16, 8 values are left, all reached by that many.
 float cut(const float* row, std::uint32_t padded, std::uint32_t count) {
   if (count > k_row_lanes) return -__builtin_inff();
   __m256 v[4];
   lane_maxima(row, padded, v);
+  if (count > 16) return least_of<4>(v, count);
   order(v[0], v[1]);
   order(v[2], v[3]);
   order(v[0], v[2]);
   order(v[1], v[3]);
   order(v[1], v[2]);
-  if (count > 16)
-    return horizontal_min(_mm_min_ps(_mm256_castps256_ps128(v[3]), _mm256_extractf128_ps(v[3], 1)));
   __m128 w[4];  // a bitonic column of the larger four of eight
   for (std::uint32_t i = 0; i < 4; ++i)
     w[i] = _mm_max_ps(_mm256_castps256_ps128(v[i]), _mm256_extractf128_ps(v[3 - i], 1));
-  if (count > 8) return horizontal_min(_mm_min_ps(_mm_min_ps(w[0], w[1]), _mm_min_ps(w[2], w[3])));
+  if (count > 8) {
+    const __m256 pairs[2] = {_mm256_set_m128(w[1], w[0]), _mm256_set_m128(w[3], w[2])};
+    return least_of<2>(pairs, count);
+  }
   order(w[0], w[2]);
   order(w[1], w[3]);
   order(w[0], w[1]);
@@ -107,22 +129,13 @@ std::uint32_t collect(const float* row, std::uint32_t padded, float cut, std::ui
   return count;
 }
 
-// Candidates in ascending id; one's place is the number of those above it and of equals before it.
 template <std::uint32_t Vectors>
 void rank(const float* values, const std::uint16_t* candidates, std::uint32_t count,
           std::uint32_t most, std::uint16_t* ids) {
   __m256 all[Vectors];
   for (std::uint32_t i = 0; i < Vectors; ++i) all[i] = _mm256_load_ps(values + i * k_vector);
   for (std::uint32_t c = 0; c < count; ++c) {
-    const __m256 value = _mm256_broadcast_ss(values + c);
-    unsigned above = 0;
-    unsigned equal = 0;
-    for (std::uint32_t i = 0; i < Vectors; ++i) {
-      above |= mask_of(_mm256_cmp_ps(all[i], value, _CMP_GT_OQ)) << (i * k_vector);
-      equal |= mask_of(_mm256_cmp_ps(all[i], value, _CMP_EQ_OQ)) << (i * k_vector);
-    }
-    const auto place = static_cast<std::uint32_t>(__builtin_popcount(above) +
-                                                  __builtin_popcount(equal & ((1u << c) - 1)));
+    const std::uint32_t place = place_of<Vectors>(all, values[c], c);
     ids[place < most ? place : k_select_most] = candidates[c];
   }
 }
@@ -192,6 +205,32 @@ void group_pairs(const float* keys, std::uint32_t width, std::uint32_t groups, f
   }
 }
 
+void drop_group(float* keys, std::uint32_t width) {
+  const __m256 none = _mm256_set1_ps(-__builtin_inff());
+  std::uint32_t i = 0;
+  for (; i + k_vector <= width; i += k_vector) _mm256_storeu_ps(keys + i, none);
+  for (; i < width; ++i) keys[i] = -__builtin_inff();
+}
+
+template <std::uint32_t Vectors>
+void drop_by(const float* sums, std::uint32_t groups, std::uint32_t kept, std::uint32_t width,
+             float* keys) {
+  __m256 all[Vectors];
+  for (std::uint32_t i = 0; i < Vectors; ++i) all[i] = _mm256_load_ps(sums + i * k_vector);
+  for (std::uint32_t g = 0; g < groups; ++g) {
+    if (place_of<Vectors>(all, sums[g], g) >= kept)
+      drop_group(keys + std::size_t{g} * width, width);
+  }
+}
+
+void drop_groups(const float* sums, std::uint32_t groups, std::uint32_t kept, std::uint32_t width,
+                 float* keys) {
+  if (groups <= k_vector)
+    drop_by<1>(sums, groups, kept, width, keys);
+  else
+    drop_by<4>(sums, groups, kept, width, keys);
+}
+
 }  // namespace
 
 constinit const row_kernels k_row_kernels_avx2 = {
@@ -201,6 +240,7 @@ constinit const row_kernels k_row_kernels_avx2 = {
     .collect = collect,
     .select = select,
     .group_pairs = group_pairs,
+    .drop_groups = drop_groups,
     .scores = &k_score_kernels_avx2,
 };
 

@@ -26,11 +26,12 @@ static_assert(k_experts_max % k_row_lanes == 0);
 
 // Left uninitialised on purpose: a call for one token must not clear 100 KiB.
 struct row_scratch {
-  alignas(32) float row[k_experts_max];     // logits
-  alignas(32) float bias[k_experts_max];    // of the layer, or zeros; padded with zeros
-  alignas(32) float scores[k_experts_max];  // where plan.wide
-  alignas(32) float keys[k_experts_max];    // where plan.wide
-  alignas(32) float values[k_top_k_max + 8];
+  alignas(32) float row[k_experts_max];       // logits
+  alignas(32) float bias[k_experts_max];      // of the layer, or zeros; padded with zeros
+  alignas(32) float scores[k_experts_max];    // where plan.wide
+  alignas(32) float keys[k_experts_max];      // where plan.wide
+  alignas(32) float values[k_top_k_max + 8];  // of the chosen
+  alignas(32) float powers[k_top_k_max + 8];  // of them, where the norm has a power
   std::uint64_t packed[k_experts_max];
   std::uint16_t candidates[k_experts_max];
   std::uint16_t chosen[k_experts_max];  // best first

@@ -24,10 +24,10 @@ float exp_sum(const float* row, std::uint32_t padded, float largest) {
   __m256 c = a;
   __m256 d = a;
   for (std::uint32_t e = 0; e < padded; e += k_row_lanes) {
-    a = _mm256_add_ps(a, house_exp8(_mm256_sub_ps(_mm256_load_ps(row + e), top)));
-    b = _mm256_add_ps(b, house_exp8(_mm256_sub_ps(_mm256_load_ps(row + e + 8), top)));
-    c = _mm256_add_ps(c, house_exp8(_mm256_sub_ps(_mm256_load_ps(row + e + 16), top)));
-    d = _mm256_add_ps(d, house_exp8(_mm256_sub_ps(_mm256_load_ps(row + e + 24), top)));
+    a = _mm256_add_ps(a, house_exp_below8(_mm256_sub_ps(_mm256_load_ps(row + e), top)));
+    b = _mm256_add_ps(b, house_exp_below8(_mm256_sub_ps(_mm256_load_ps(row + e + 8), top)));
+    c = _mm256_add_ps(c, house_exp_below8(_mm256_sub_ps(_mm256_load_ps(row + e + 16), top)));
+    d = _mm256_add_ps(d, house_exp_below8(_mm256_sub_ps(_mm256_load_ps(row + e + 24), top)));
   }
   return fold(a, b, c, d);
 }
@@ -37,7 +37,7 @@ __m256 near_exp8(const float* at, __m256 top, __m256 reach) {
   const __m256 size = _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0F), v), top);
   const __m256 distance = _mm256_div_ps(_mm256_sub_ps(top, v), size);
   const __m256 apart = _mm256_cmp_ps(distance, reach, _CMP_GT_OQ);
-  return _mm256_andnot_ps(apart, house_exp8(_mm256_sub_ps(v, top)));
+  return _mm256_andnot_ps(apart, house_exp_below8(_mm256_sub_ps(v, top)));
 }
 
 float near_sum(const float* row, std::uint32_t padded, float largest, float reach) {
@@ -85,7 +85,7 @@ void softmax(const float* row, const float* bias, std::uint32_t padded, float la
   const __m256 whole = _mm256_set1_ps(sum);
   for (std::uint32_t e = 0; e < padded; e += k_vector) {
     const __m256 x = _mm256_load_ps(row + e);
-    const __m256 s = _mm256_div_ps(house_exp8(_mm256_sub_ps(x, top)), whole);
+    const __m256 s = _mm256_div_ps(house_exp_below8(_mm256_sub_ps(x, top)), whole);
     _mm256_store_ps(scores + e, s);
     _mm256_store_ps(keys + e, key8(x, s, _mm256_load_ps(bias + e)));
   }
@@ -94,7 +94,7 @@ void softmax(const float* row, const float* bias, std::uint32_t padded, float la
 void exp_each(float* values, std::uint32_t count, float largest) {
   const __m256 top = _mm256_set1_ps(largest);
   for (std::uint32_t i = 0; i < count; i += k_vector)
-    _mm256_storeu_ps(values + i, house_exp8(_mm256_sub_ps(_mm256_loadu_ps(values + i), top)));
+    _mm256_storeu_ps(values + i, house_exp_below8(_mm256_sub_ps(_mm256_loadu_ps(values + i), top)));
 }
 
 void sigmoid_each(float* values, std::uint32_t count) {

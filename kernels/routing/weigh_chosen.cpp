@@ -56,10 +56,12 @@ void weigh_power_norm(const row_plan& plan, row_scratch& s, float* weights) noex
   const float power = plan.params.rule.power;
   if (power == 1.0F) return weigh_chosen_softmax(plan, s, weights);
   const float largest = s.values[0];
-  float sum = 0;
-  for (std::uint32_t j = 0; j < k; ++j) sum += house_exp((s.values[j] - largest) * power);
-  const float norm = house_log(sum) / power;
-  for (std::uint32_t j = 0; j < k; ++j) weights[j] = house_exp((s.values[j] - largest) - norm);
+  for (std::uint32_t j = 0; j < k; ++j) s.powers[j] = (s.values[j] - largest) * power;
+  plan.scores.exp_each(s.powers, k, 0.0F);
+  const float norm = house_log(sum_of(s.powers, k)) / power;
+  for (std::uint32_t j = 0; j < k; ++j) s.values[j] -= largest;
+  plan.scores.exp_each(s.values, k, norm);
+  std::copy_n(s.values, k, weights);
 }
 
 // Every position looks at what the earlier ones have left of the row.

@@ -7,6 +7,7 @@
 
 #include "kernels/routing/route.hpp"
 #include "tests/kernels/expert_case.hpp"
+#include "tests/kernels/routing_shapes.hpp"
 
 namespace {
 std::atomic<std::size_t> allocations{0};
@@ -82,6 +83,25 @@ TEST(the_compute_path, allocates_nothing_in_route_and_check_given) {
   const std::size_t after = allocations.load();
   EXPECT_TRUE(routed && given);
   EXPECT_EQ(after - before, 0u);
+}
+
+TEST(the_compute_path, allocates_nothing_by_any_routing_method) {
+  std::mt19937 random(43);
+  for (const routing_shape& shape : routing_shapes()) {
+    const routing_params& p = shape.params;
+    const layer_routing layer = layer_of(shape, random);
+    const std::vector<float> logits = rows_of(p.columns(), 6, random);
+    std::vector<std::int32_t> ids(std::size_t{6} * p.top_k);
+    std::vector<float> weights(ids.size());
+    std::vector<std::uint8_t> flags(6);
+    const route_input input{
+        .logits = logits.data(), .pitch_bytes = p.columns() * sizeof(float), .tokens = 6};
+    const std::size_t before = allocations.load();
+    const bool routed = route_flagging(p, layer, input, ids, weights, flags).has_value();
+    const std::size_t after = allocations.load();
+    EXPECT_TRUE(routed);
+    EXPECT_EQ(after - before, 0u) << routing_method_name(p.rule.method);
+  }
 }
 
 TEST(the_compute_path, is_watched_by_a_counter_that_counts) {

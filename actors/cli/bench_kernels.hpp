@@ -19,13 +19,14 @@ struct kernel_bench_options {
 
 // One kernel at one shape. The ratio shown is that of the first form to the last.
 struct kernel_figures {
-  std::string kernel;                                 // "deepseek_v3"
-  std::string shape;                                  // "E 256 k 8 groups 8/4"
-  std::string unit;                                   // of the forms' medians: "ns/token"
-  std::vector<std::pair<std::string, double>> forms;  // baseline first: plain, scalar, avx2
-  double aim = 0;                                     // least ratio wanted; 0 = none
-  bool agrees = true;                                 // the forms gave the same results
-  std::vector<std::pair<std::string, double>> more;   // further figures, by name
+  std::string kernel;                                  // "deepseek_v3"
+  std::string shape;                                   // "E 256 k 8 groups 8/4"
+  std::string unit;                                    // of the forms' medians: "ns/token"
+  std::vector<std::pair<std::string, double>> forms;   // baseline first: plain, scalar, avx2
+  double aim = 0;                                      // least ratio wanted; 0 = none
+  bool agrees = true;                                  // the forms gave the same results
+  std::vector<std::pair<std::string, double>> more{};  // further figures, by name
+  std::string note{};                                  // which path ran, and why
 
   double ratio() const noexcept;  // 0 where there is one form only
 };

@@ -35,18 +35,19 @@ ordered_json json_of(const kernel_figures& f) {
   row["ratio"] = f.ratio();
   if (f.aim > 0) row["aim"] = f.aim;
   for (const auto& [name, value] : f.more) row[name] = value;
+  if (!f.note.empty()) row["note"] = f.note;
   row["agrees"] = f.agrees;
   return row;
 }
 
 void put_table(const char* name, const std::vector<kernel_figures>& figures) {
-  table t({name, "shape", "unit", "forms", "ratio", "aim", "agrees"});
+  table t({name, "shape", "unit", "forms", "ratio", "aim", "agrees", "note"});
   for (const kernel_figures& f : figures) {
     std::string forms;
     for (const auto& [form, value] : f.forms)
       forms += fmt::format("{}{} {:.1f}", forms.empty() ? "" : "  ", form, value);
     t.add({f.kernel, f.shape, f.unit, forms, fmt::format("{:.2f}", f.ratio()),
-           f.aim > 0 ? fmt::format("{:.1f}", f.aim) : "-", f.agrees ? "yes" : "NO"});
+           f.aim > 0 ? fmt::format("{:.1f}", f.aim) : "-", f.agrees ? "yes" : "NO", f.note});
   }
   std::fputs(t.text().c_str(), stdout);
 }

@@ -101,7 +101,8 @@ expected<kernel_figures> measure(const routing_case& c, const kernel_bench_optio
                          .forms = {},
                          .aim = c.aim,
                          .agrees = true,
-                         .more = {}};
+                         .more = {},
+                         .note = to_string(kernel)};
   routed plain = empty();
   const auto run_plain = [&] {
     for (std::size_t t = 0; t < k_tokens; ++t)

@@ -94,11 +94,14 @@ row_fault route_row(const row_plan& plan, const route_input& input, std::uint32_
 void prepare(const row_plan& plan, row_scratch& s) noexcept {
   const std::uint32_t columns = plan.params.columns();
   std::fill(s.row + columns, s.row + plan.padded, -std::numeric_limits<float>::infinity());
-  std::fill_n(s.values, k_top_k_max + 8, 0.0F);
-  std::fill_n(s.powers, k_top_k_max + 8, 0.0F);
+  // Vectors read the chosen in eights.
+  const std::uint32_t eights = (plan.params.top_k + 7) / 8 * 8;
+  std::fill_n(s.values, eights, 0.0F);
+  std::fill_n(s.powers, eights, 0.0F);
   if (!plan.wide) return;
-  std::fill_n(s.bias, plan.padded, 0.0F);
-  std::copy(plan.layer.bias.begin(), plan.layer.bias.end(), s.bias);
+  const std::vector<float>& bias = plan.layer.bias;
+  std::copy(bias.begin(), bias.end(), s.bias);
+  std::fill(s.bias + bias.size(), s.bias + plan.padded, 0.0F);
 }
 
 }  // namespace

@@ -177,6 +177,20 @@ TEST(routing_conformance, static_tables_go_round_by_position) {
   EXPECT_EQ(out, (ids{3, 1}));
 }
 
+TEST(routing_conformance, tables_give_excluded_experts_weight_zero_and_refuse_nan) {
+  const layer_routing fixed = tabled({3, 1}, 1);
+  for (const auto method : {routing_method::static_table, routing_method::round_robin}) {
+    const bool has_table = method == routing_method::static_table;
+    const auto params = with({.method = method}, 2, 4);
+    const layer_routing layer = has_table ? fixed : layer_routing{};
+    routed r = route_every_form(params, {0, -k_infinity, 0, 0}, layer);
+    EXPECT_EQ(r.ids, has_table ? (ids{3, 1}) : (ids{0, 1}));
+    EXPECT_EQ(r.weights, (std::vector<float>{1, 0}));
+    r = route_every_form(params, {0, 0, 0, std::nanf("")}, layer);
+    EXPECT_EQ(r.refusal, "row 0 column 3 of the router input is not finite");
+  }
+}
+
 TEST(routing_conformance, round_robin_counts_positions) {
   const routed r =
       route_every_form(with({.method = routing_method::round_robin}, 3, 4), std::vector<float>(12));

@@ -64,6 +64,7 @@ TEST(balanced_load, walks_over_groups_where_some_are_dropped) {
   for (const m method : {m::deepseek_v3, m::deepseek_v2, m::softmax_group}) {
     const routing_rule rule{.method = method, .groups = 8, .groups_kept = 4};
     EXPECT_EQ(counted({rule, 256, 8}, 4, 1, 256), std::vector<std::uint32_t>(256, 8));
+    EXPECT_EQ(counted({rule, 256, 8}, 4, 1, 128), std::vector<std::uint32_t>(256, 4));
   }
 }
 

@@ -109,7 +109,7 @@ expected<void> find_packed(const model_description& model, const tensor_naming& 
     if (!model.expert_bias) continue;
     auto bias = find_wanted(shards, {place,
                                      naming.packed_name(layer.value, want.part, "_bias"),
-                                     float_types(),
+                                     {tensor_type_of(model.format.stored).name, "F32"},
                                      {{model.experts, want.out}}});
     if (!bias) return unexpected_error(std::move(bias.error()));
     found.biases[index_of(want.part)] = *bias;

@@ -30,6 +30,14 @@ expected<void> read_vector(const layer_files& files, std::string_view rest,
   return {};
 }
 
+// A bias that config.json switches off would be lost in silence.
+expected<void> check_absent(const layer_files& files, std::string_view rest) {
+  const std::string name = files.naming.in_layer(files.layer, rest);
+  if (files.shards.find(name).tensor == nullptr) return {};
+  return fail(reason::weight_mismatch, fmt::format("{} {}", files.place, printable(name)),
+              "a tensor", "none, as config.json has no selection bias");
+}
+
 std::int64_t id_at(const std::vector<std::byte>& bytes, std::size_t width, std::size_t index) {
   if (width == sizeof(std::int32_t)) {
     std::int32_t id = 0;
@@ -88,6 +96,8 @@ expected<layer_routing> read_layer_routing(const model_description& model, const
   } else if (form.selection_bias) {
     done =
         read_vector(files, naming.names->selection_bias, {{columns}, {1, columns}}, routing.bias);
+  } else if (!naming.names->selection_bias.empty() && form.hashed.empty()) {
+    done = check_absent(files, naming.names->selection_bias);
   }
   if (done && !naming.names->expert_scale.empty())
     done = read_vector(files, naming.names->expert_scale, {{model.experts}}, routing.expert_scale);

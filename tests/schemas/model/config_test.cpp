@@ -290,7 +290,7 @@ TEST(model_description, fingerprint_covers_every_field) {
   EXPECT_EQ(model.fingerprint, 15559600461843678193u)
       << "part of the protocol: it may never change";
   using change = void (*)(model_description&);
-  const std::vector<change> changes{[](auto& m) { m.model_type = "x"; },
+  const std::vector<change> changes{[](auto& m) { m.model_type.push_back('x'); },
                                     [](auto& m) { m.hidden_size = 1; },
                                     [](auto& m) { m.intermediate_size = 1; },
                                     [](auto& m) { m.experts = 1; },

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 #include <map>
-#include <set>
 
+#include "kernels/routing/route.hpp"
 #include "tests/schemas/file/scratch_folder.hpp"
 #include "tests/workers/weights/naive_expert.hpp"
 #include "workers/weights/checkpoint.hpp"
@@ -193,6 +193,52 @@ TEST_P(oracle_test, the_router_gives_the_librarys_logits) {
       got.insert(got.end(), line.begin(), line.end());
     }
     EXPECT_LE(difference(got, values(layer, "logits")), 1e-5) << "layer " << layer.value;
+  }
+}
+
+// Description and tables together say which experts the library chose, and how they weigh.
+TEST_P(oracle_test, the_routing_gives_the_librarys_choices) {
+  ASSERT_TRUE(weights_);
+  const auto tables = weights_->read_routing_tables();
+  ASSERT_TRUE(tables) << sentence(tables);
+  const kernels::routing_params params{
+      .rule = model().routing, .experts = model().experts, .top_k = model().top_k};
+  for (const layer_id layer : model().moe_layers) {
+    const std::vector<double> logits = values(layer, "logits");
+    const std::vector<double> ids = values(layer, "ids");
+    const std::vector<double> weights = values(layer, "weights");
+    if (ids.empty()) continue;
+    const layer_routing& routing =
+        tables->layers[static_cast<std::size_t>(moe_index(model(), layer))];
+    const auto fine = kernels::check_layer(params, routing);
+    ASSERT_TRUE(fine) << sentence(fine);
+    const std::vector<double> tokens = values(layer, "token_ids");
+    EXPECT_EQ(routing.hashed(), !tokens.empty());
+    const std::vector<std::int32_t> token_ids(tokens.begin(), tokens.end());
+    const std::vector<float> narrow(logits.begin(), logits.end());
+    std::vector<std::int32_t> got_ids(ids.size());
+    std::vector<float> got_weights(ids.size());
+    const auto done = kernels::route(params, routing,
+                                     {.logits = narrow.data(),
+                                      .pitch_bytes = model().columns() * sizeof(float),
+                                      .tokens = k_rows,
+                                      .token_ids = token_ids,
+                                      .layer = layer.value},
+                                     got_ids, got_weights);
+    ASSERT_TRUE(done) << sentence(done);
+    for (std::size_t row = 0; row < k_rows; ++row) {
+      std::map<int, double> got;
+      std::map<int, double> wanted;
+      for (std::size_t n = row * params.top_k; n < (row + 1) * params.top_k; ++n) {
+        got[got_ids[n]] = static_cast<double>(got_weights[n]);
+        wanted[static_cast<int>(ids[n])] = weights[n];
+      }
+      for (const auto& [expert, weight] : wanted) {
+        ASSERT_TRUE(got.contains(expert)) << "layer " << layer.value << " row " << row;
+        EXPECT_NEAR(got[expert], weight, 1e-5 * std::max(1.0, std::abs(weight)))
+            << "layer " << layer.value << " row " << row;
+      }
+    }
   }
 }
 

@@ -58,6 +58,16 @@ expected<void> read_groups(const config_fields& config, std::uint32_t experts, b
   return {};
 }
 
+// The key from which a parameter came.
+std::string_view key_of(const family& kin, std::string_view parameter) {
+  if (parameter == "groups") return "n_group";
+  if (parameter == "groups_kept") return "topk_group";
+  if (parameter == "scaling") return kin.scaling_key;
+  if (parameter == "epsilon") return kin.epsilon_key;
+  if (parameter == "power") return kin.power_key;
+  return parameter;
+}
+
 }  // namespace
 
 expected<routing_rule> routing_of(const config_fields& config, const family& kin,
@@ -103,7 +113,7 @@ expected<routing_rule> routing_of(const config_fields& config, const family& kin
             rule.identity_experts, problem))
     return unexpected_error(std::move(problem));
   if (const auto flaw = find_flaw(rule, model.experts, model.top_k))
-    return unsupported_field(config.name(flaw->parameter), flaw->value, flaw->allowed);
+    return unsupported_field(config.name(key_of(kin, flaw->parameter)), flaw->value, flaw->allowed);
   return rule;
 }
 

@@ -14,13 +14,13 @@
 namespace moetier {
 
 struct routing_override {
-  std::optional<routing_method> method;
-  std::optional<bool> renormalise;
-  std::optional<float> scaling;
-  std::optional<float> epsilon;
-  std::optional<float> power;
-  std::optional<std::uint32_t> groups;
-  std::optional<std::uint32_t> groups_kept;
+  std::optional<routing_method> method{};
+  std::optional<bool> renormalise{};
+  std::optional<float> scaling{};
+  std::optional<float> epsilon{};
+  std::optional<float> power{};
+  std::optional<std::uint32_t> groups{};
+  std::optional<std::uint32_t> groups_kept{};
 
   bool empty() const noexcept { return *this == routing_override{}; }
   bool operator==(const routing_override&) const = default;

@@ -286,6 +286,60 @@ TEST_F(expert_store_test, the_bill_is_refused_before_anything_is_allocated) {
             "the number of slots per layer is 1025; allowed: 1 to 1024");
 }
 
+TEST_F(expert_store_test, shared_experts_lie_behind_the_slots_of_every_layer) {
+  open({.slots = 3, .spare_pages = 2, .shared = 2, .memory_max_bytes = 4u << 20});
+  const auto first = prepare(1, rows({4, -1, 0}, {5, 2}));
+  ASSERT_TRUE(first) << sentence(first);
+  EXPECT_EQ(source_.loads, 8);
+  const generation_table& table = **first;
+  EXPECT_EQ(table.shared_slots(), 2u);
+  EXPECT_EQ(table.slots(0), 3u) << "not counted";
+  EXPECT_EQ(table.slots(1), 2u);
+  EXPECT_EQ(table.checksums().size(), 5u);
+  EXPECT_EQ(table.first_position(1), 3u);
+  ASSERT_EQ(table.shared_checksums().size(), 4u);
+  for (std::size_t l = 0; l < 2; ++l) {
+    ASSERT_EQ(table.pages(l).size(), table.slots(l) + 2u);
+    for (std::uint32_t slot = 0; slot < table.slots(l) + 2; ++slot) {
+      const std::int32_t expert = slot < table.slots(l)
+                                      ? table.experts(l)[slot]
+                                      : static_cast<std::int32_t>(6 + slot - table.slots(l));
+      const std::byte* const page = table.pages(l)[slot];
+      ASSERT_EQ(page == nullptr, expert == k_no_expert);
+      if (page != nullptr) {
+        EXPECT_EQ(page[0], mark_of(table.layer_at(l), expert));
+      }
+    }
+    for (std::size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(table.shared_checksums()[2 * l + i],
+                xxh3_64(std::span(table.pages(l)[table.slots(l) + i], 128)));
+  }
+
+  ASSERT_TRUE(activate(1));
+  source_.loads = 0;
+  const auto next = prepare(2, rows({0, 1, 4}, {2, 5, 3}));
+  ASSERT_TRUE(next) << sentence(next);
+  EXPECT_EQ(source_.loads, 2) << "the shared ones and those that stay are not loaded again";
+  EXPECT_EQ((*next)->pages(0)[0], table.pages(0)[2]);
+  EXPECT_EQ((*next)->pages(1)[0], table.pages(1)[1]);
+  for (std::size_t l = 0; l < 2; ++l) {
+    EXPECT_EQ((*next)->pages(l)[3], table.pages(l)[table.slots(l)]);
+    EXPECT_EQ((*next)->pages(l)[4], table.pages(l)[table.slots(l) + 1]);
+  }
+  EXPECT_TRUE(std::ranges::equal((*next)->shared_checksums(), table.shared_checksums()));
+  ASSERT_TRUE(activate(2));
+  store_->release(generation_number(2));
+  EXPECT_EQ(count(page_state::serving), 10u);
+  EXPECT_EQ(count(page_state::empty), 2u);
+}
+
+TEST_F(expert_store_test, shared_experts_are_on_the_bill) {
+  const expert_store_options with{.slots = 1024, .spare_pages = 0, .shared = 32768};
+  EXPECT_EQ(*expert_store::bill(with, model_, backend_),
+            std::size_t{2 * (1024 + 32768)} * 128 / (2u << 20) * (2u << 20) + (2u << 20) + 96)
+      << "two layers, pages of 128 bytes, 96 bytes of staging";
+}
+
 // Random plans, aborts, cancels and releases: whatever happens, every page is accounted for, and
 // the tables that may be read show their own experts' bytes.
 TEST_F(expert_store_test, pages_are_never_lost_nor_overwritten_in_use) {

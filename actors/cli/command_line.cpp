@@ -163,6 +163,7 @@ class builder final {
         command::placement_show);
     add_forward();
     add_bench();
+    add_resolve();
   }
 
   void add_forward() {
@@ -223,6 +224,32 @@ class builder final {
     kernels->add_option("--repeat", o.repeat, "measurements of each form; medians are shown")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();
+  }
+
+  void add_resolve() {
+    resolve_options& o = into_.resolve;
+    CLI::App* r = add(app_, "resolve", "offline: which backend and carrier would run, and why",
+                      command::resolve);
+    r->add_option("--model", o.model, "a Hugging Face model directory, or its config.json");
+    r->add_option("--environment", o.environments,
+                  "what --capture wrote: one for all workers or one each; this machine without it")
+        ->allow_extra_args(false);
+    r->add_option("--workers", o.workers, "one for each environment unless given")
+        ->check(CLI::Range(1, 64));
+    r->add_option("--tokens", o.tokens, "tokens of one call (session.max_tokens)")
+        ->check(CLI::Range(1, 1'000'000));
+    r->add_option("--slots", o.slots, "slots of each worker per layer; E over all unless given")
+        ->check(CLI::Range(1, 1024));
+    r->add_option_function<std::string>(
+         "--eplb", [&o](const std::string& text) { o.eplb = text == "on"; },
+         "on or off; on where there are more slots than experts")
+        ->check(CLI::IsMember({"on", "off"}));
+    r->add_option("--return-mode", o.return_mode, "partial or exact")
+        ->check(CLI::IsMember({"partial", "exact"}));
+    r->add_option("--force", o.forced, "backend=NAME or communication=NAME; 4 when it cannot run")
+        ->allow_extra_args(false);
+    r->add_flag("--no-degradation", o.no_degradation, "4 rather than a slower replacement");
+    r->add_flag("--capture", o.capture, "print this machine's environment as JSON");
   }
 
   command_line& into_;

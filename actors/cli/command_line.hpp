@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "actors/cli/exit_code.hpp"
+#include "actors/cli/resolve_inputs.hpp"
 #include "actors/config/layer.hpp"
 #include "schemas/base/time.hpp"
 
@@ -20,7 +21,8 @@ enum class command : std::uint8_t {
   placement_show,
   forward,
   bench_tier,
-  bench_kernels
+  bench_kernels,
+  resolve
 };
 
 struct forward_options {
@@ -62,6 +64,7 @@ struct command_line {
   forward_options forward;
   bench_options bench;
   kernels_options kernels;
+  resolve_options resolve;
 };
 
 // Whether the words ask for JSON, even where they cannot be parsed.

@@ -1,5 +1,5 @@
 #pragma once
-// The commands that ask a running tier, and those that measure. Each prints its result on standard
+// The commands that ask a running tier, those that measure, and the offline resolution. Each prints its result on standard
 // output and nothing else; an error goes back to main, which prints it and chooses the exit code.
 // Thread: owner (main).
 
@@ -14,5 +14,6 @@ expected<exit_code> run_placement_show(const command_line& line);
 expected<exit_code> run_forward(const command_line& line, const config::settings& settings);
 expected<exit_code> run_bench_tier(const command_line& line, const config::settings& settings);
 expected<exit_code> run_bench_kernels(const command_line& line);
+expected<exit_code> run_resolve(const command_line& line, const config::settings& settings);
 
 }  // namespace moetier::cli

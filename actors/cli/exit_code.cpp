@@ -17,6 +17,8 @@ exit_code exit_code_of(const error& e) noexcept {
     case reason::partition_invalid:
     case reason::placement_invalid:
     case reason::backend_unresolved:
+    case reason::degrade_forbidden:
+    case reason::agreement_failed:
     case reason::carrier_unavailable:
     case reason::memory_insufficient:
     case reason::not_enabled: return exit_code::refused;

@@ -150,6 +150,7 @@ int ask(const command_line& line, const config::settings& settings) {
       case command::placement_show: return run_placement_show(line);
       case command::forward: return run_forward(line, settings);
       case command::bench_tier: return run_bench_tier(line, settings);
+      case command::resolve: return run_resolve(line, settings);
       case command::bench_kernels: return run_bench_kernels(line);
       default: return fail(reason::internal_error, "no such command");
     }

@@ -145,7 +145,19 @@ class weighing final {
                             fmt::format("{}: {}", reject_name(c.why), c.detail));
       }
     }
+    if (may_run()) return std::nullopt;
     return make_error(reason::backend_unresolved, asked_reasons());
+  }
+
+  // Whether a candidate of the order is possible; offline that is no refusal.
+  bool may_run() const {
+    const auto possible = [&](const backend_candidate* c) {
+      const std::string identity = identity_of(*c, r_.what.quant);
+      return std::any_of(report_.possible.begin(), report_.possible.end(),
+                         [&](const auto& p) { return p.candidate == identity; });
+    };
+    return std::any_of(order_.asked.begin(), order_.asked.end(), possible) ||
+           std::any_of(order_.instead.begin(), order_.instead.end(), possible);
   }
 
   // Whether the carrier's name alone stands in the way of a backend that was asked for.
@@ -166,10 +178,6 @@ class weighing final {
         if (r.candidate == identity)
           text += fmt::format("{}{}: {}: {}", text.empty() ? "" : "; ", identity,
                               reject_name(r.why), r.detail);
-      }
-      for (const resolution::possibility& p : report_.possible) {
-        if (p.candidate == identity)
-          text += fmt::format("{}{}: possible", text.empty() ? "" : "; ", identity);
       }
     };
     for (const backend_candidate* c : order_.asked) add(c);

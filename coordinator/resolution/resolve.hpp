@@ -17,7 +17,8 @@ namespace moetier::coordinator {
 
 // A report that was made, and why the tier cannot start with it, if it cannot:
 // reason::backend_unresolved, carrier_unavailable (a carrier was asked for by name) or
-// degrade_forbidden (the report then shows what would have run).
+// degrade_forbidden (the report then shows what would have run). Offline a report without a winner
+// and without a refusal says what is possible.
 struct resolved {
   resolution::resolution_report report;
   std::optional<error> refusal;

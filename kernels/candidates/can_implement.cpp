@@ -60,10 +60,10 @@ class questions final {
       std::string takes;
       for (unsigned q = 0; q < k_quant_kinds; ++q) {
         if (holds(c_.quants, static_cast<quant_kind>(q)))
-          takes += fmt::format("{}{}", takes.empty() ? "" : ", ",
-                               quant_name(static_cast<quant_kind>(q)));
+          takes +=
+              fmt::format("{}{}", takes.empty() ? "" : ", ", shown(static_cast<quant_kind>(q)));
       }
-      refuse(reject_reason::quant_unsupported, "weights are {}; it takes {}", quant_name(p_.quant),
+      refuse(reject_reason::quant_unsupported, "weights are {}; it takes {}", shown(p_.quant),
              takes);
     }
     if (p_.quant == quant_kind::none && !holds(c_.stored, p_.stored))
@@ -72,6 +72,10 @@ class questions final {
     if (!holds(c_.rows, p_.dtype_act))
       refuse(reject_reason::dtype_unsupported, "hidden rows are {}; it takes {}",
              dtype_name(p_.dtype_act), types_in(c_.rows));
+  }
+
+  static std::string_view shown(quant_kind quant) {
+    return quant == quant_kind::none ? "unquantised" : quant_name(quant);
   }
 
   static std::string types_in(std::uint32_t set) {

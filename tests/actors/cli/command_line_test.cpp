@@ -53,6 +53,23 @@ TEST(command_line, global_flags_stand_on_either_side_of_the_command) {
   EXPECT_EQ(accepted({"bench", "kernels", "--seed", "7"}).kernels.seed, 7U);
 }
 
+TEST(command_line, resolve_takes_repeated_environments_and_forced_parts) {
+  const command_line l =
+      accepted({"resolve", "--model", "/m", "--environment", "a", "--environment", "b", "--force",
+                "backend=cpu", "--force", "communication=ucx", "--slots", "4", "--eplb", "off",
+                "--no-degradation"});
+  EXPECT_EQ(l.what, command::resolve);
+  EXPECT_EQ(l.resolve.environments, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(l.resolve.forced, (std::vector<std::string>{"backend=cpu", "communication=ucx"}));
+  EXPECT_EQ(l.resolve.slots, 4U);
+  EXPECT_EQ(l.resolve.eplb, false);
+  EXPECT_TRUE(l.resolve.no_degradation);
+  EXPECT_TRUE(accepted({"resolve", "--capture"}).resolve.capture);
+  for (const char* eplb : {"", "yes", "1"}) {
+    EXPECT_EQ(refused({"resolve", "--model", "/m", "--eplb", eplb}), exit_code::usage) << eplb;
+  }
+}
+
 TEST(command_line, values_that_are_none_are_usage_errors) {
   for (const char* address : {"x", "", "h:", "h:0", ":1", "h:70000"}) {
     EXPECT_EQ(refused({"status", "--address", address}), exit_code::usage) << address;

@@ -23,6 +23,8 @@ TEST(exit_codes, follow_from_reason_and_status) {
   EXPECT_EQ(exit_code_of(make_error(reason::config_invalid, "a", "b", "c")), exit_code::usage);
   EXPECT_EQ(exit_code_of(make_error(reason::coordinator_unreached, "x")), exit_code::unreached);
   EXPECT_EQ(exit_code_of(make_error(reason::placement_invalid, "x")), exit_code::refused);
+  EXPECT_EQ(exit_code_of(make_error(reason::degrade_forbidden, "x")), exit_code::refused);
+  EXPECT_EQ(exit_code_of(make_error(reason::agreement_failed, "x")), exit_code::refused);
   EXPECT_EQ(exit_code_of(make_error(reason::worker_lost, 1, 2)), exit_code::deadline);
   EXPECT_EQ(exit_code_of(make_error(reason::file_malformed, "f", "x")), exit_code::bad_input);
   EXPECT_EQ(exit_code_of(make_error(reason::address_in_use, "x")), exit_code::address_in_use);

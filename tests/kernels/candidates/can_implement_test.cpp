@@ -129,7 +129,7 @@ TEST(can_implement, wants_whole_groups_of_scales) {
 
 TEST(can_implement, knows_formats_and_types) {
   question q("sm90_fp8", gpu_machine());
-  EXPECT_EQ(q.answer(), "quant_unsupported: weights are none; it takes fp8_block");
+  EXPECT_EQ(q.answer(), "quant_unsupported: weights are unquantised; it takes fp8_block");
   question bf16("sm90_bf16", gpu_machine());
   bf16.p.stored = dtype::f32;
   EXPECT_EQ(bf16.answer(), "dtype_unsupported: weights are f32; it takes bf16");

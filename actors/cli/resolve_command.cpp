@@ -1,0 +1,80 @@
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "actors/build_info.hpp"
+#include "actors/cli/commands.hpp"
+#include "actors/cli/resolve_text.hpp"
+#include "actors/process/probe_environment.hpp"
+#include "coordinator/resolution/resolve.hpp"
+#include "schemas/file/input_file.hpp"
+#include "schemas/model/config.hpp"
+#include "schemas/resolution/documents.hpp"
+#include "schemas/resolution/limits.hpp"
+
+namespace moetier::cli {
+namespace {
+
+using resolution::environment;
+
+void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
+environment of_this_machine(const config::settings& s) {
+  return probe_environment({.settings = s, .build = this_build(), .carriers = probe_carriers(s)});
+}
+
+expected<std::vector<environment>> environments_of(const resolve_options& o,
+                                                   const config::settings& s) {
+  if (o.environments.empty()) return std::vector<environment>{of_this_machine(s)};
+  std::vector<environment> all;
+  for (const std::string& file : o.environments) {
+    const auto text = input_file::read_text(file, resolution::k_document_bytes_max);
+    if (!text) return tl::unexpected(text.error());
+    auto read = resolution::read_environment(*text, file);
+    if (!read) return tl::unexpected(read.error());
+    all.push_back(std::move(*read));
+  }
+  return all;
+}
+
+expected<model_description> model_of(const std::string& path) {
+  std::error_code none;
+  const bool folder = std::filesystem::is_directory(path, none);
+  return read_config(folder ? (std::filesystem::path(path) / "config.json").string() : path);
+}
+
+}  // namespace
+
+expected<exit_code> run_resolve(const command_line& line, const config::settings& s) {
+  const resolve_options& o = line.resolve;
+  if (o.capture) {
+    print(resolution::document_of(of_this_machine(s)));
+    return exit_code::done;
+  }
+  if (o.model.empty())
+    return fail(reason::config_invalid, "--model", "not given", "a directory or a config.json");
+  const auto model = model_of(o.model);
+  if (!model) return tl::unexpected(model.error());
+  auto environments = environments_of(o, s);
+  if (!environments) return tl::unexpected(environments.error());
+  const auto request = resolve_request(o,
+                                       {.backend = s.backend.force,
+                                        .carrier = s.transport.carrier,
+                                        .return_mode = s.moe.return_mode,
+                                        .tokens = s.session.max_tokens},
+                                       *model, std::move(*environments));
+  if (!request) return tl::unexpected(request.error());
+  const auto outcome = coordinator::weigh(*request);
+  if (!outcome) return tl::unexpected(outcome.error());
+  print(line.json ? resolution::readable_json(outcome->report)
+                  : resolve_text(outcome->report, model->model_type));
+  if (!outcome->refusal) return exit_code::done;
+  // The report is the document; the sentence goes beside it.
+  std::fflush(stdout);
+  std::fputs(fmt::format("moetier: {}\n", outcome->refusal->text).c_str(), stderr);
+  return exit_code_of(*outcome->refusal);
+}
+
+}  // namespace moetier::cli

@@ -1,0 +1,28 @@
+#pragma once
+// The one probing point: what this machine and this build can do, asked once when a worker starts
+// and frozen. Nobody else looks at processors, files or libraries to choose anything. A build
+// without CUDA knows that it has no device; what cannot be told stays unknown. Thread: any; reads
+// /proc and asks the system, so not on a layer's path.
+
+#include <string>
+#include <vector>
+
+#include "actors/build_info.hpp"
+#include "actors/config/settings.hpp"
+#include "schemas/resolution/environment.hpp"
+
+namespace moetier {
+
+struct probe_inputs {
+  const config::settings& settings;
+  const build_info& build;
+  std::vector<std::string> carriers;  // names that can be opened here, ascending
+};
+
+resolution::environment probe_environment(const probe_inputs& inputs);
+
+// Opens each carrier of this build once and closes it again: the names of those that opened,
+// ascending. A worker that has opened its own already names that one instead.
+std::vector<std::string> probe_carriers(const config::settings& settings);
+
+}  // namespace moetier

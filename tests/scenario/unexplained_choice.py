@@ -1,0 +1,98 @@
+"""A choice that nobody can explain: `moetier resolve` names each candidate's reason, offline."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MOETIER = os.path.join(os.environ["MOETIER_BIN"], "moetier")
+MODEL = ROOT / "tests/data/configs/deepseek_v3"
+CPU = ROOT / "deploy/environments/cpu_avx2.json"
+H200 = ROOT / "deploy/environments/h200.json"
+
+
+def resolve(*words):
+    return subprocess.run(
+        [MOETIER, "resolve", *map(str, words)], capture_output=True, text=True, timeout=60
+    )
+
+
+class UnexplainedChoice(unittest.TestCase):
+    def test_every_candidate_has_an_answer(self):
+        ran = resolve("--model", MODEL, "--environment", CPU, "--workers", 8, "-o", "json")
+        self.assertEqual(0, ran.returncode, ran.stderr)
+        report = json.loads(ran.stdout)
+        self.assertEqual("moetier.resolution/1", report["schema"])
+        self.assertEqual("moetier.cpu.avx2.fp8_block", report["winner"])
+        self.assertEqual("ucx.two_sided", report["communication"]["winner"])
+        told = set(report["eligible"]) | {r["candidate"] for r in report["rejected"]}
+        self.assertEqual(8, len(told))
+        again = resolve("--model", MODEL, "--environment", CPU, "--workers", 8, "-o", "json")
+        self.assertEqual(ran.stdout, again.stdout)
+
+    def test_a_forced_one_that_cannot_run_ends_with_4_and_its_reason(self):
+        for forced in (
+            ["backend=sm90_fp8"],
+            ["backend=cuda"],
+            ["backend=cpu_avx2", "communication=nvlink.one_sided"],
+        ):
+            words = [word for part in forced for word in ("--force", part)]
+            ran = resolve("--model", MODEL, "--environment", H200, "--workers", 8, *words)
+            self.assertEqual(4, ran.returncode, forced)
+            self.assertIn("dep_missing", ran.stderr)
+        fused = resolve("--model", MODEL, "--environment", CPU, "--workers", 8,
+                        "--force", "backend=FUSED", "--no-degradation")
+        self.assertEqual(4, fused.returncode)
+        self.assertIn("degrading is forbidden", fused.stderr)
+
+    def test_wrong_words_and_files_have_their_own_codes(self):
+        self.assertEqual(2, resolve("--model", MODEL, "--force", "backend=fastest").returncode)
+        self.assertEqual(2, resolve().returncode)
+        self.assertEqual(7, resolve("--model", ROOT / "no_such_model").returncode)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as bad:
+            bad.write('{"schema": "moetier.environment/1", "gpus": 8}')
+            bad.flush()
+            ran = resolve("--model", MODEL, "--environment", bad.name)
+            self.assertEqual(7, ran.returncode)
+            self.assertIn("is malformed", ran.stderr)
+
+    def test_what_is_captured_reads_back(self):
+        captured = resolve("--capture")
+        self.assertEqual(0, captured.returncode, captured.stderr)
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(captured.stdout)
+            file.flush()
+            model = ROOT / "deploy/demo/model"
+            ran = resolve("--model", model, "--environment", file.name, "-o", "json")
+            here = resolve("--model", model, "-o", "json")
+        self.assertEqual(0, ran.returncode, ran.stderr)
+        self.assertEqual(ran.stdout, here.stdout)
+
+    def test_workers_that_do_not_agree_end_with_4(self):
+        other = json.loads(CPU.read_text())
+        other["numerics_combine"] = 9
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(other, file)
+            file.flush()
+            ran = resolve("--model", MODEL, "--environment", CPU, "--environment", file.name)
+        self.assertEqual(4, ran.returncode)
+        self.assertIn("numerics_combine is 1 on worker@1, 9 on worker@2", ran.stderr)
+
+    def test_what_is_unknown_stays_possible(self):
+        unknown = json.loads(CPU.read_text())
+        for name in ("cpu_avx2", "cpu_fma", "kernels", "carriers", "host_memory_bytes"):
+            unknown[name] = None
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(unknown, file)
+            file.flush()
+            ran = resolve("--model", MODEL, "--environment", file.name, "-o", "json")
+        self.assertEqual(0, ran.returncode, ran.stderr)
+        report = json.loads(ran.stdout)
+        self.assertEqual("", report["winner"])
+        self.assertIn("cpu_avx2", report["possible"][0]["unknown"])
+
+
+if __name__ == "__main__":
+    unittest.main()

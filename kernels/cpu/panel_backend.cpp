@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/cpu/panel_scratch.hpp"
 #include "kernels/entries.hpp"
 #include "kernels/limits.hpp"
 #include "schemas/base/assert.hpp"
@@ -26,8 +27,6 @@ constexpr std::size_t k_shared_work_min = std::size_t{1} << 18;
 
 constexpr std::size_t k_sums_floats = k_block_rows_max * k_panel_columns;
 constexpr std::size_t k_expanded_floats = k_expand_steps * k_panel_columns;
-constexpr std::size_t k_low_floats = 2 * k_lora_rank_max;
-constexpr std::size_t k_bf16_step_bytes = 32;
 
 constexpr std::size_t aligned(std::size_t bytes) noexcept {
   return (bytes + k_page_alignment - 1) / k_page_alignment * k_page_alignment;
@@ -35,29 +34,18 @@ constexpr std::size_t aligned(std::size_t bytes) noexcept {
 
 }  // namespace
 
-// The workspace of one call, cut into its parts.
-struct panel_backend::scratch {
-  wave_row* rows = nullptr;
-  wave_tile* tiles = nullptr;
-  wave_block* blocks = nullptr;
-  float* inputs = nullptr;      // per tile [H][rows]
-  float* activated = nullptr;   // per tile [I padded to panels][rows]
-  float* sums = nullptr;        // per lane
-  float* expanded = nullptr;    // per lane; where weights are quantised
-  float* low = nullptr;         // A x of adapters: per row [2][rank]; where there may be adapters
-  float* contiguous = nullptr;  // per lane [I]; likewise
-};
-
 panel_backend::panel_backend(const expert_shape& shape, const panel_kernels& kernels,
                              unsigned threads)
     : shape_(shape),
       page_(shape),
       kernels_(kernels),
-      tiles_(page_.fc1().step_bytes == k_bf16_step_bytes ? kernels.bf16 : kernels.f32),
-      expand_(kernels.expand[static_cast<std::size_t>(shape.format.quant)]),
+      tiles_(shape.format.quant != quant_kind::none ? kernels.near
+             : shape.format.stored == dtype::bf16   ? kernels.bf16
+                                                    : kernels.f32),
+      fused_(kernels.fused[static_cast<std::size_t>(shape.format.quant)]),
       identity_(fmt::format("{}{}", kernels.identity_prefix, quant_name(shape.format.quant))),
       pool_(threads) {
-  MOETIER_ASSERT((expand_ == nullptr) == (shape.format.quant == quant_kind::none));
+  MOETIER_ASSERT((fused_.of[1][1] != nullptr) == quantised());
 }
 
 // More threads get more blocks to share out per wave.
@@ -79,7 +67,7 @@ std::size_t panel_backend::lay_out(std::uint32_t rows, std::byte* base,
   take(out->inputs, std::size_t{rows} * page_.fc1().depth);
   take(out->activated, std::size_t{rows} * page_.fc1().panels * page_.fc1().units);
   take(out->sums, pool_.threads() * k_sums_floats);
-  if (expand_ != nullptr) take(out->expanded, pool_.threads() * k_expanded_floats);
+  if (quantised()) take(out->expanded, pool_.threads() * k_expanded_floats);
   if (supports_lora()) {
     take(out->low, std::size_t{rows} * k_low_floats);
     take(out->contiguous, pool_.threads() * std::size_t{shape_.intermediate_size});
@@ -196,35 +184,28 @@ void panel_backend::multiply_few(const product& p, Store&& store) const noexcept
   }
 }
 
-// The same over quantised panels: chunks of all streams become f32, then one tile runs over them.
+// The same over quantised panels, a chunk of all streams at a time.
 template <class Store>
 void panel_backend::multiply_few_quantised(const product& p, Store&& store) const noexcept {
   const std::byte* first = p.block.page + p.strip.offset_bytes;
   const wave_tile& tile = p.tiles[0];
   const float* rows = p.rows + tile.first_row * p.row_floats;
-  tile_args args{.panel = reinterpret_cast<const std::byte*>(p.expanded),
-                 .sums = p.sums,
-                 .prefetch = reinterpret_cast<const std::byte*>(p.expanded)};
+  fused_args args{
+      .tile = {.sums = p.sums}, .scales_bytes = p.strip.scales_bytes, .out = p.expanded};
   std::uint32_t begin = p.range.begin;
   for (unsigned streams = k_streams_max; streams > 0; --streams) {
-    const tile_fn run_tile = tiles_.of[tile.rows][streams];
+    const fused_fn run_tile = fused_.of[tile.rows][streams];
     if (run_tile == nullptr) continue;
     const std::uint32_t length = (p.range.end - begin) / streams;
-    const std::size_t chunk = k_expand_steps / streams / k_expand_steps_min * k_expand_steps_min;
-    args.stream_bytes = chunk * k_panel_columns * sizeof(float);
+    args.out_steps = k_expand_steps / streams / k_expand_steps_min * k_expand_steps_min;
+    args.tile.stream_bytes = length * p.strip.panel_bytes;
     for (std::uint32_t panel = begin; panel < begin + length; ++panel) {
-      for (std::size_t k = 0; k < p.strip.depth; k += chunk) {
-        args.depth = std::min(chunk, p.strip.depth - k);
-        for (unsigned i = 0; i < streams; ++i) {
-          const std::byte* at = first + (panel + i * length) * p.strip.panel_bytes;
-          expand_({.codes = at,
-                   .scales = at + p.strip.scales_bytes,
-                   .first = k,
-                   .steps = args.depth,
-                   .out = p.expanded + i * chunk * k_panel_columns});
-        }
-        args.rows = rows + k * tile.rows;
-        args.resume = k > 0;
+      args.tile.panel = first + panel * p.strip.panel_bytes;
+      for (std::size_t k = 0; k < p.strip.depth; k += args.out_steps) {
+        args.first = k;
+        args.tile.rows = rows + k * tile.rows;
+        args.tile.depth = std::min(args.out_steps, p.strip.depth - k);
+        args.tile.resume = k > 0;
         run_tile(args);
       }
       for (unsigned i = 0; i < streams; ++i)
@@ -262,27 +243,29 @@ void panel_backend::multiply(const product& p, Store&& store) const noexcept {
   }
 }
 
-// A chunk of a panel becomes f32 once for all tiles.
+// The first tile of a block turns a chunk of a panel into f32 for the others.
 template <class Store>
 void panel_backend::multiply_quantised(const product& p, Store&& store) const noexcept {
   if (p.tiles.size() == 1) return multiply_few_quantised(p, store);
   const std::byte* first = p.block.page + p.strip.offset_bytes;
-  tile_args args{.panel = reinterpret_cast<const std::byte*>(p.expanded),
-                 .prefetch = reinterpret_cast<const std::byte*>(p.expanded)};
   for (std::uint32_t panel = p.range.begin; panel < p.range.end; ++panel) {
-    const std::byte* at = first + panel * p.strip.panel_bytes;
     for (std::size_t k = 0; k < p.strip.depth; k += k_expand_steps) {
-      args.depth = std::min(k_expand_steps, p.strip.depth - k);
-      args.resume = k > 0;
-      expand_({.codes = at,
-               .scales = at + p.strip.scales_bytes,
-               .first = k,
-               .steps = args.depth,
-               .out = p.expanded});
+      tile_args args{.panel = first + panel * p.strip.panel_bytes,
+                     .depth = std::min(k_expand_steps, p.strip.depth - k),
+                     .resume = k > 0};
       for (const wave_tile& tile : p.tiles) {
         args.rows = p.rows + tile.first_row * p.row_floats + k * tile.rows;
         args.sums = p.sums + (tile.first_row - p.block.first_row) * k_panel_columns;
-        tiles_.of[tile.rows][1](args);
+        if (&tile == p.tiles.data()) {
+          fused_.of[tile.rows][1]({.tile = args,
+                                   .scales_bytes = p.strip.scales_bytes,
+                                   .first = k,
+                                   .out = p.expanded,
+                                   .out_steps = k_expand_steps});
+          args.panel = reinterpret_cast<const std::byte*>(p.expanded);
+        } else {
+          tiles_.of[tile.rows][1](args);
+        }
         if (k + args.depth == p.strip.depth) store(panel, tile, args.sums);
       }
     }
@@ -290,7 +273,7 @@ void panel_backend::multiply_quantised(const product& p, Store&& store) const no
 }
 
 float* panel_backend::expanded_of(const scratch& s, unsigned lane) const noexcept {
-  return expand_ == nullptr ? nullptr : s.expanded + lane * k_expanded_floats;
+  return !quantised() ? nullptr : s.expanded + lane * k_expanded_floats;
 }
 
 void panel_backend::run_fc1(const wave& w, const wave_block& block, const scratch& s,
@@ -319,7 +302,7 @@ void panel_backend::run_fc1(const wave& w, const wave_block& block, const scratc
                              .rows = tile.rows,
                              .out = out + std::size_t{panel} * strip.units * tile.rows});
   };
-  if (expand_ == nullptr)
+  if (!quantised())
     multiply(work, store);
   else
     multiply_quantised(work, store);
@@ -358,75 +341,10 @@ void panel_backend::run_fc2(const wave& w, const wave_block& block, const scratc
       }
     }
   };
-  if (expand_ == nullptr)
+  if (!quantised())
     multiply(work, store);
   else
     multiply_quantised(work, store);
-}
-
-// A x of gate and up for the rows that have an adapter.
-void panel_backend::lower_inputs(const wave_tile& tile, const wave& w,
-                                 const scratch& s) const noexcept {
-  for (std::size_t i = tile.first_row; i < std::size_t{tile.first_row} + tile.rows; ++i) {
-    const wave_row& row = w.rows[i];
-    if (row.lora == nullptr) continue;
-    float* low = s.low + i * k_low_floats;
-    for (const lora_pair* pair : {&row.lora->gate, &row.lora->up}) {
-      for (std::size_t j = 0; j < row.lora->rank && pair->a != nullptr; ++j)
-        low[j] = kernels_.rows->dot(pair->a + j * shape_.hidden_size, row.in, shape_.hidden_size);
-      low += k_lora_rank_max;
-    }
-  }
-}
-
-// A x of down, whose x lies interleaved.
-void panel_backend::lower_activated(const wave_tile& tile, const wave& w, const scratch& s,
-                                    unsigned lane) const noexcept {
-  const std::size_t units = shape_.intermediate_size;
-  const std::size_t row_floats = std::size_t{page_.fc1().panels} * page_.fc1().units;
-  float* x = s.contiguous + lane * units;
-  for (std::uint32_t r = 0; r < tile.rows; ++r) {
-    const std::size_t i = tile.first_row + r;
-    const lora_expert* lora = w.rows[i].lora;
-    if (lora == nullptr || lora->down.a == nullptr) continue;
-    const float* from = s.activated + tile.first_row * row_floats + r;
-    for (std::size_t k = 0; k < units; ++k) x[k] = from[k * tile.rows];
-    for (std::size_t j = 0; j < lora->rank; ++j)
-      s.low[i * k_low_floats + j] = kernels_.rows->dot(lora->down.a + j * units, x, units);
-  }
-}
-
-// sums += scale * B (A x) for the 16 outputs of a panel.
-void panel_backend::add_lora(const panel_strip& strip, std::uint32_t panel, const wave_tile& tile,
-                             const wave& w, const scratch& s, float* sums) const noexcept {
-  const bool fc1 = &strip == &page_.fc1();
-  const bool paired = strip.units == k_fc1_panel_units;
-  const std::size_t outputs = fc1 ? shape_.intermediate_size : shape_.hidden_size;
-  for (std::uint32_t r = 0; r < tile.rows; ++r) {
-    const std::size_t i = tile.first_row + r;
-    const lora_expert* lora = w.rows[i].lora;
-    if (lora == nullptr) continue;
-    const float* low = s.low + i * k_low_floats;
-    const auto add = [&](const lora_pair& pair, const float* from, unsigned column,
-                         unsigned columns) {
-      if (pair.a == nullptr) return;
-      const std::size_t first = std::size_t{panel} * strip.units;
-      for (std::size_t c = 0; c < columns && first + c < outputs; ++c) {
-        float& sum = sums[r * k_panel_columns + column + c];
-        sum =
-            std::fma(lora->scale,
-                     kernels_.rows->dot(pair.b + (first + c) * lora->rank, from, lora->rank), sum);
-      }
-    };
-    if (paired) {
-      add(lora->gate, low, 0, strip.units);
-      add(lora->up, low + k_lora_rank_max, strip.units, strip.units);
-    } else if (fc1) {
-      add(lora->up, low + k_lora_rank_max, 0, strip.units);
-    } else {
-      add(lora->down, low, 0, strip.units);
-    }
-  }
 }
 
 }  // namespace moetier::kernels

@@ -4,8 +4,8 @@
 // range) items of FC1, then panel ranges of FC2. They never split K, and a panel range of FC2 walks
 // the wave's blocks in order, so sums over a row's entries have one order whatever the number of
 // threads. Quantised panels become f32 a chunk of K at a time, in a scratch that stays in the first
-// cache, once for all rows of a block; adapters add to a row's sums between product and bias. Made
-// by make_cpu_backend(); owns its threads. Thread: as Backend.
+// cache, once for all rows of a block, while the block's first tile runs; adapters add to a row's
+// sums between product and bias. Made by make_cpu_backend(); owns its threads. Thread: as Backend.
 
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +46,7 @@ class panel_backend final : public Backend {
     std::uint32_t end = 0;
   };
 
+  bool quantised() const noexcept { return shape_.format.quant != quant_kind::none; }
   std::uint32_t wave_rows(std::size_t entries) const noexcept;
   std::size_t lay_out(std::uint32_t rows, std::byte* base, scratch* out) const noexcept;
   std::uint32_t range_panels(const panel_strip& strip, bool alone) const noexcept;
@@ -87,7 +88,7 @@ class panel_backend final : public Backend {
   panel_page page_;
   const panel_kernels& kernels_;
   const tile_table& tiles_;
-  expand_fn expand_;  // nullptr where weights are not quantised
+  const fused_table& fused_;
   std::string identity_;
   compute_pool pool_;
 };

@@ -42,16 +42,24 @@ struct tile_table {
   unsigned prefetch_lines = 0;                              // per 4 steps of K
 };
 
-// Part of a quantised panel as f32: steps [first, first + steps) of K.
-struct expand_args {
-  const std::byte* codes = nullptr;   // of the panel, step 0
-  const std::byte* scales = nullptr;  // of the panel
-  std::size_t first = 0;              // a multiple of k_expand_steps_min
-  std::size_t steps = 0;
-  float* out = nullptr;  // [steps][16], 32-byte aligned: each weight as panel_page.hpp defines it
+// One tile over quantised panels, steps [first, first + tile.depth) of K: every weight becomes f32
+// as panel_page.hpp defines it, is left in `out` for other tiles, and meets the rows on its way.
+struct fused_args {
+  // rows of step `first`; panel: step 0; sums, resume; stream_bytes between quantised panels.
+  tile_args tile;
+  std::size_t scales_bytes = 0;  // offset of the scales in a panel
+  std::size_t first = 0;         // a multiple of k_expand_steps_min
+  // [streams][out_steps][16], 32-byte aligned. Requires: out_steps is even and >= depth.
+  float* out = nullptr;
+  std::size_t out_steps = 0;
 };
 
-using expand_fn = void (*)(const expand_args&);
+using fused_fn = void (*)(const fused_args&);
+
+// Built for the same combinations as a tile_table.
+struct fused_table {
+  fused_fn of[k_tile_rows_max + 1][k_streams_max + 1] = {};  // [rows][streams]
+};
 
 // sums[rows][16] of one FC1 panel, then bias and activation -> out[units][rows].
 struct activation_args {
@@ -81,12 +89,13 @@ struct panel_kernels {
   std::string_view identity_prefix;  // of the backend that runs on this table
   tile_table bf16;
   tile_table f32;
+  tile_table near;  // as f32, over panels in the first cache: prefetches nothing
   const panel_row_kernels* rows = nullptr;
-  const expand_fn* expand = nullptr;  // [k_quant_kinds]; nullptr inside where there is no scale
+  const fused_table* fused = nullptr;  // [k_quant_kinds]; that of `none` is empty
 };
 
 extern const panel_row_kernels k_panel_row_kernels_avx2;
-extern const expand_fn k_panel_expand_avx2[k_quant_kinds];  // also needs F16C
+extern const fused_table k_panel_fused_avx2[k_quant_kinds];  // also needs F16C
 extern const panel_kernels k_panel_kernels_avx2;
 
 }  // namespace moetier::kernels

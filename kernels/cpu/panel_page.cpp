@@ -119,12 +119,15 @@ void pack_codes(const panel_halves& p, quant_kind quant, std::size_t depth, std:
     place(p.low, 0);
     place(p.high, k_lanes);
     if (!four) {
-      std::memcpy(out + first * sizeof codes[0], codes, steps * sizeof codes[0]);
+      for (std::size_t k = 0; k < steps; ++k) {
+        for (std::size_t column = 0; column < 2 * k_lanes; ++column)
+          out[(first + k) / 2 * 32 + column * 2 + k % 2] = std::byte{codes[k][column]};
+      }
       return;
     }
     for (std::size_t k = 0; k < steps; ++k) {
       for (std::size_t lane = 0; lane < k_lanes; ++lane)
-        out[(first + k) * k_lanes + lane] =
+        out[(first + k) / 4 * 32 + lane / 4 * 16 + k % 4 * 4 + lane % 4] =
             std::byte{static_cast<std::uint8_t>(codes[k][lane] | codes[k][k_lanes + lane] << 4)};
     }
   });
@@ -155,9 +158,8 @@ void pack_scales(const panel_halves& p, quant_kind quant, std::size_t depth, std
 
 void pack_panel(const panel_strip& strip, const weight_format& format, const panel_halves& halves,
                 std::byte* out) {
-  const std::size_t codes = strip.depth * strip.step_bytes;
-  std::memset(out + codes, 0, strip.panel_bytes - codes);
   if (format.quant != quant_kind::none) {
+    std::memset(out, 0, strip.panel_bytes);
     pack_codes(halves, format.quant, strip.depth, out);
     pack_scales(halves, format.quant, strip.depth, out + strip.scales_bytes);
   } else if (format.stored == dtype::bf16) {
@@ -205,7 +207,7 @@ void panel_page::lay_out(panel_strip& strip, std::uint32_t outputs, std::uint32_
   strip.panel_bytes = depth * strip.step_bytes;
   strip.scales_bytes = strip.panel_bytes;
   if (shape_.format.quant != quant_kind::none) {
-    strip.scales_bytes = aligned(strip.panel_bytes);
+    strip.scales_bytes = aligned(strip.panel_bytes);  // room for an odd step, too
     strip.panel_bytes =
         strip.scales_bytes + aligned(panel_scales_bytes(shape_.format.quant, depth));
   }

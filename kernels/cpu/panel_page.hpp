@@ -7,13 +7,16 @@
 //   codes, per step of K                                   scales
 //   bf16        8 words: low in the low half, high above   -
 //   f32, f16    8 lows, 8 highs as f32                     -
-//   8-bit       16 bytes: lows, highs                      native type [groups][16]
-//   4-bit       8 bytes: low nibble = low, high = high     native type [groups][16]
+//   8-bit       16 words per two steps: even step below    native type [groups][16]
+//   4-bit       32 bytes per four steps, see below         native type [groups][16]
+//
+// Byte [half][step][j] of four steps of 4-bit codes: low nibble = low 4 * half + j, high nibble =
+// the high. An odd last step of 8-bit codes is filled up with zeros.
 //
 // Scales: f32 (fp8_tensor: one group; fp8_block), UE8M0 (mxfp8, mxfp4), E4M3 after 16 f32 of s2
 // (nvfp4), bf16 (int4_g128). Panels of FC1, then those of FC2, biases of FC1 and FC2 as f32
 // [panels][16], the activation's constants (limit +inf where there is none). Outputs that do not
-// exist have the value zero; padding is zeros. K is never padded.
+// exist have the value zero; padding is zeros. K is not padded otherwise.
 // Made by a backend for its shape; it owns no page. Thread: any (an immutable value).
 
 #include <cstddef>

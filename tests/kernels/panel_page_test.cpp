@@ -29,7 +29,10 @@ float page_value(const expert_shape& shape, const aligned_bytes& bytes, const pa
   const std::byte* scales = at + strip.scales_bytes;
   const std::size_t group =
       group_columns(quant) == 0 ? column : k / group_columns(quant) * 16 + column;
-  std::uint8_t code = get(step + (is_four_bit(quant) ? column % 8 : column), std::uint8_t{0});
+  const std::size_t place = is_four_bit(quant)
+                                ? k / 4 * 32 + column % 8 / 4 * 16 + k % 4 * 4 + column % 4
+                                : k / 2 * 32 + column * 2 + k % 2;
+  std::uint8_t code = get(at + place, std::uint8_t{0});
   if (is_four_bit(quant)) code = static_cast<std::uint8_t>(column >= 8 ? code >> 4 : code & 15);
   switch (quant) {
     case quant_kind::mxfp8:

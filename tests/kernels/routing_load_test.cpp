@@ -93,6 +93,14 @@ TEST(zipf_load, repeats_itself_and_depends_on_every_part_of_its_counter) {
             drawn(7, {.step = 5, .source = 2, .first_token = 2, .tokens = 2}));
 }
 
+TEST(zipf_load, gives_the_values_of_an_independent_implementation) {
+  std::vector<float> logits(6);
+  zipf_load(6, 1.1, 0x123456789abcdef)
+      .fill({.step = 5, .source = 2, .first_token = 7, .tokens = 1}, logits);
+  EXPECT_EQ(logits, (std::vector<float>{-0x1.9b6eecp+0F, -0x1.e2ee04p-2F, -0x1.aa357ap-1F,
+                                        0x1.24e82ep+0F, -0x1.158a02p+1F, -0x1.310990p-2F}));
+}
+
 TEST(zipf_load, follows_its_law) {
   // Gumbel noise makes the best expert a draw with probability ~ (1 + rank)^-alpha.
   constexpr std::uint32_t k_columns = 8;

@@ -5,6 +5,7 @@
 
 #include "actors/cli/bench_kernels.hpp"
 #include "actors/cli/bench_kernels_timing.hpp"
+#include "actors/cli/bench_router_logits.hpp"
 #include "actors/cli/bench_routing_plain.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/routing/route_rows.hpp"
@@ -140,6 +141,7 @@ expected<std::vector<kernel_figures>> bench_routing(const kernel_bench_options& 
     if (!figures) return tl::unexpected(figures.error());
     all.push_back(std::move(*figures));
   }
+  for (kernel_figures& figures : bench_router_logits(options)) all.push_back(std::move(figures));
   return all;
 }
 

@@ -24,14 +24,16 @@ struct row_plan {
 
 static_assert(k_experts_max % k_row_lanes == 0);
 
-// Left uninitialised on purpose: a call for one token must not clear 100 KiB.
+// Left uninitialised on purpose: a call for one token must not clear 100 KiB. On cache lines, as
+// the library copies logits in whole ones: split stores would hold up the loads behind them (138 or
+// 211 ns a token by the chance of the stack's address).
 struct row_scratch {
-  alignas(32) float row[k_experts_max];       // logits
-  alignas(32) float bias[k_experts_max];      // of the layer, or zeros; padded with zeros
-  alignas(32) float scores[k_experts_max];    // where plan.wide
-  alignas(32) float keys[k_experts_max];      // where plan.wide
-  alignas(32) float values[k_top_k_max + 8];  // of the chosen
-  alignas(32) float powers[k_top_k_max + 8];  // of them, where the norm has a power
+  alignas(64) float row[k_experts_max];       // logits
+  alignas(64) float bias[k_experts_max];      // of the layer, or zeros; padded with zeros
+  alignas(64) float scores[k_experts_max];    // where plan.wide
+  alignas(64) float keys[k_experts_max];      // where plan.wide
+  alignas(64) float values[k_top_k_max + 8];  // of the chosen
+  alignas(64) float powers[k_top_k_max + 8];  // of them, where the norm has a power
   std::uint64_t packed[k_experts_max];
   std::uint16_t candidates[k_experts_max];
   std::uint16_t chosen[k_experts_max];  // best first

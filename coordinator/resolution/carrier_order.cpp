@@ -69,8 +69,9 @@ resolution::carrier_choice choose_carrier(const resolution_request& request,
   }
   const carrier_candidate* const forced = asked_carrier(request);
   for (const carrier_candidate& c : request.carriers) {
-    const answers all =
-        asked(request, c, {.all_gather_only = backend.bits.all_gather_only}, forced);
+    const answers all = asked(
+        request, c,
+        {.backend = backend.short_name, .all_gather_only = backend.bits.all_gather_only}, forced);
     all.tell(choice.rejected, choice.possible);
     if (!all.eligible()) continue;
     if (choice.winner.empty()) {

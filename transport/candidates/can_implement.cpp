@@ -81,7 +81,8 @@ class questions final {
 
   void capabilities() {
     if (wants_.all_gather_only && !c_.bits.all_gather)
-      refuse(reject_reason::capability_missing, "the backend wants every row on every worker");
+      refuse(reject_reason::capability_missing, "{} wants every row on every worker",
+             wants_.backend);
     if (d_.custom_finalise && !c_.bits.finalise_before_combine)
       refuse(reject_reason::capability_missing, "it combines before a function could finalise");
     if (p_.return_mode == resolution::answer_mode::exact && !c_.bits.exact_rows)

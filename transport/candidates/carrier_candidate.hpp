@@ -53,8 +53,14 @@ struct carrier_candidate {
 
 std::span<const carrier_candidate> carrier_candidates() noexcept;
 
+// What open_carrier() takes for the winner of a report: "ucx" for "ucx.two_sided".
+constexpr std::string_view opened_as(std::string_view carrier) noexcept {
+  return carrier.substr(0, carrier.find('.'));
+}
+
 // What the backend that is to be paired wants of a carrier.
 struct carrier_wants {
+  std::string_view backend{};  // its short name, for sentences
   bool all_gather_only = false;
 };
 

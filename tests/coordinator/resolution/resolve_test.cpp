@@ -341,6 +341,10 @@ TEST(carriers, must_have_what_the_backend_wants) {
   EXPECT_NE(text.find("ucx.two_sided capability_missing"), text.npos) << text;
   for (auto& w : r.workers) w.seen.carriers->push_back("ucx.all_gather");
   EXPECT_EQ(report_of(r).communication.winner, "ucx.all_gather");
+  r.where.communication = "ucx.two_sided";
+  EXPECT_EQ(refusal_of(r),
+            "carrier_unavailable: carrier ucx.two_sided cannot run: capability_missing: cpu_avx2 "
+            "wants every row on every worker");
 }
 
 TEST(uneven_slots, need_both_a_backend_and_a_carrier_that_take_them) {

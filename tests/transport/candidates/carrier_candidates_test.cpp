@@ -59,6 +59,11 @@ TEST(carrier_candidates, stand_in_the_order_of_auto_with_distinct_names) {
                        "nccl.all_gather", "ucx.all_gather"}));
 }
 
+TEST(carrier_candidates, are_opened_by_the_name_of_their_folder) {
+  EXPECT_EQ(opened_as("ucx.two_sided"), "ucx");
+  EXPECT_EQ(opened_as("in_process"), "in_process");
+}
+
 TEST(carrier_candidates, declare_the_bits_of_the_table) {
   EXPECT_FALSE(named("in_process").bits.lockstep);
   EXPECT_TRUE(named("in_process").bits.overlap_chunks);
@@ -113,8 +118,8 @@ TEST(carriers, hold_their_limits) {
 
 TEST(carriers, have_the_bits_that_are_wanted_or_say_so) {
   question q("ucx.two_sided");
-  q.wants.all_gather_only = true;
-  EXPECT_EQ(q.answer(), "capability_missing: the backend wants every row on every worker");
+  q.wants = {.backend = "cpu_x", .all_gather_only = true};
+  EXPECT_EQ(q.answer(), "capability_missing: cpu_x wants every row on every worker");
   question gather("ucx.all_gather");
   gather.e.carriers->push_back("ucx.all_gather");
   gather.wants.all_gather_only = true;

@@ -1,5 +1,7 @@
 // Activation, its constants and clamps, and the shared experts, from a configuration's keys.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "schemas/base/limits.hpp"
@@ -12,6 +14,7 @@ using json = nlohmann::json;
 
 constexpr std::string_view k_limit = "swiglu_limit";
 constexpr std::string_view k_alpha = "swiglu_alpha";
+constexpr std::uint32_t k_shared_pieces_max = 256;  // of one expert's size
 
 expected<given_constants> constants_of_keys(const config_fields& config, const family& kin) {
   given_constants given = kin.constants;
@@ -78,17 +81,16 @@ expected<shared_experts_rule> shared_experts_of(const config_fields& config, con
   shared_experts_rule shared;
   if (kin.names.shared.empty()) return shared;
   const std::uint32_t inner = model.intermediate_size;
+  const std::uint32_t most = std::min(k_intermediate_max, k_shared_pieces_max * inner);
   error problem;
   if (!kin.shared_size_key.empty()) {
-    if (!take(config.count(kin.shared_size_key, {0, k_intermediate_max}, 0),
-              shared.intermediate_size, problem))
+    if (!take(config.count(kin.shared_size_key, {0, most}, 0), shared.intermediate_size, problem))
       return unexpected_error(std::move(problem));
   } else {
     std::uint32_t count = kin.shared_count_absent;
     if (!kin.shared_count_key.empty() &&
-        !take(config.count(kin.shared_count_key, {0, k_intermediate_max / inner},
-                           kin.shared_count_absent),
-              count, problem))
+        !take(config.count(kin.shared_count_key, {0, most / inner}, kin.shared_count_absent), count,
+              problem))
       return unexpected_error(std::move(problem));
     shared.intermediate_size = count * inner;
   }

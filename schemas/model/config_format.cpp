@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "schemas/file/printable.hpp"
 #include "schemas/model/config_rules.hpp"
 
 namespace moetier {
@@ -11,8 +12,7 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr stored_scheme k_fp8_block{
-    .codes_type = "F8_E4M3", .scales = ".weight_scale_inv", .scales_type = "F32"};
+constexpr stored_scheme k_fp8_block{.codes_type = "F8_E4M3", .scales = ".weight_scale_inv"};
 // As DeepSeek-V4 writes it: scales are powers of two.
 constexpr stored_scheme k_fp8_block_e8m0{
     .codes_type = "F8_E4M3", .scales = ".scale", .scales_type = "F8_E8M0"};
@@ -112,7 +112,8 @@ expected<quantised_form> compressed_form(const config_fields& scheme) {
       !groups->begin()->is_object())
     return unsupported_field(scheme.name("config_groups"), shown_value(groups),
                              "an object of one group");
-  const std::string prefix = scheme.name("config_groups.") + groups->begin().key() + ".";
+  const std::string prefix =
+      fmt::format("{}{}.", scheme.name("config_groups."), printable(groups->begin().key()));
   const config_fields group(*groups->begin(), prefix);
   if (floats) {
     constexpr std::array k_all{wanted{"weights.num_bits", "8"}, wanted{"weights.type", "\"float\""},

@@ -99,10 +99,9 @@ expected<routing_rule> routing_of(const config_fields& config, const family& kin
   if (!kin.power_key.empty()) {
     const auto power = config.real(kin.power_key);
     if (!power) return unexpected_error(power.error());
-    if (!*power && !config.stands(kin.power_key))
-      return unsupported_field(config.name(kin.power_key), "missing", "a number or null");
     rule.power = power->value_or(1.0F);
-    if (!*power) rule.method = routing_method::default_softmax;
+    // Absent, the power is 1; null, there is no norm.
+    if (!*power && config.stands(kin.power_key)) rule.method = routing_method::default_softmax;
   }
   if (kin.grouped &&
       !take(read_groups(config, model.experts, two_methods && *top_method == "greedy", rule),

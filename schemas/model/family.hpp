@@ -98,7 +98,7 @@ struct family {
   std::optional<float> scaling_absent{};
   std::string_view epsilon_key{};
   std::optional<float> epsilon = 1e-20F;  // where no key says it
-  std::string_view power_key{};           // null: the weights stay p
+  std::string_view power_key{};           // absent: 1; null: the weights stay p
   std::string_view identity_key{};        // number of identity experts
   std::string_view hash_key{};            // so many first layers choose by token id
   std::string_view bias_flag{};           // false: there is no selection bias

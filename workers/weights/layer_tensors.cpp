@@ -148,6 +148,7 @@ matrix_want want_of(const model_description& model, const stored_scheme& scheme,
       want.scales = {{}, {1}, {out, 1}, {out}};
       break;
     case quant_kind::fp8_block:
+      if (scheme.scales_type.empty()) want.scales_types = {"F32", "BF16"};
       want.scales = {with({divided_up(out, 128), divided_up(in, 128)})};
       break;
     case quant_kind::mxfp8:

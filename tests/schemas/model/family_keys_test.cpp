@@ -148,6 +148,20 @@ TEST(family_keys, mixers_take_two_and_pnorm_may_be_null) {
   EXPECT_EQ(with("dbrx", "ffn_config/moe_normalize_expert_weights", nullptr).routing.method,
             routing_method::default_softmax);
   EXPECT_EQ(with("dbrx", "ffn_config/moe_normalize_expert_weights", 2.0).routing.power, 2.0F);
+  json plain = oracle("dbrx");
+  plain["ffn_config"].erase("moe_normalize_expert_weights");
+  EXPECT_EQ(parse(plain)->routing, parse(oracle("dbrx"))->routing) << "absent means 1";
+}
+
+TEST(family_keys, shared_experts_are_bounded) {
+  EXPECT_EQ(with("deepseek_v3", "n_shared_experts", 256).shared.count, 256u);
+  EXPECT_EQ(refusal("deepseek_v3", "n_shared_experts", 257),
+            "model field n_shared_experts is 257; supported: 0 to 256");
+  EXPECT_EQ(refusal("qwen2_moe", "shared_expert_intermediate_size", 48 * 256 + 1),
+            "model field shared_expert_intermediate_size is 12289; supported: 0 to 12288");
+  EXPECT_EQ(with("deepseek_v3", "n_shared_experts", nullptr).shared, shared_experts_rule());
+  EXPECT_EQ(without("hunyuan_v1_moe", "num_shared_expert").shared.count, 1u);
+  EXPECT_EQ(without("deepseek_v4", "n_shared_experts").shared.count, 1u);
 }
 
 TEST(family_keys, lists_by_layer_must_repeat_one_number) {
@@ -232,6 +246,10 @@ TEST(family_keys, quantised_forms_that_are_not_known_are_refused_by_field) {
             named + "quant_algo is \"W4A8_AWQ\"; supported: FP8, NVFP4");
   EXPECT_EQ(refusal("qwen3_moe_fp8_ct", in + "format", "int-quantized"),
             named + "format is \"int-quantized\"; supported: float-quantized, pack-quantized");
+  json hostile = oracle("qwen3_moe_fp8_ct");
+  hostile["quantization_config"]["config_groups"] = {{"\x1b[31m", json::object()}};
+  EXPECT_EQ(parse(hostile).error().text,
+            named + "config_groups.?[31m.weights.num_bits is missing; supported: 8");
   EXPECT_EQ(refusal("qwen3_moe_int4_g128", weights + "num_bits", 8),
             named + "config_groups.group_0.weights.num_bits is 8; supported: 4");
   EXPECT_EQ(refusal("qwen3_moe_int4_g128", weights + "group_size", 32),

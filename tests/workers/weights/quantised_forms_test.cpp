@@ -165,6 +165,24 @@ TEST(quantised_forms, scales_by_row_stand_for_one_scale) {
   }
 }
 
+TEST(quantised_forms, block_scales_of_bf16_are_widened) {
+  raw_checkpoint raw = raw_checkpoint::of(k_oracles + "deepseek_v3_fp8_block");
+  raw_checkpoint wide = raw;
+  for (const std::string& name : names_with(raw, ".weight_scale_inv")) {
+    const std::string given = raw.tensors.at(name).bytes;
+    std::string narrow;
+    std::string widened;
+    for (std::size_t at = 0; at < given.size(); at += 4) {  // the upper half of an f32
+      narrow += given.substr(at + 2, 2);
+      widened += std::string(2, '\0') + given.substr(at + 2, 2);
+    }
+    raw.tensors.at(name).type = "BF16";
+    raw.tensors.at(name).bytes = narrow;
+    wide.tensors.at(name).bytes = widened;
+  }
+  EXPECT_TRUE(loaded(raw) == loaded(wide));
+}
+
 TEST(quantised_forms, stacked_blocks_are_cut_by_expert) {
   raw_checkpoint raw = raw_checkpoint::of(k_oracles + "step3p7");
   raw.config["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};

@@ -21,6 +21,7 @@ struct part {
 
 constexpr part k_parts[] = {
     {"routing", bench_routing},
+    {"experts", bench_experts},
 };
 
 std::string part_names() {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <random>
 #include <span>
 #include <tuple>
 
 #include <dlfcn.h>
 
+#include "actors/cli/random_expert.hpp"
 #include "kernels/backend.hpp"
 #include "transport/carrier_module.hpp"
 #include "transport/ucx/echo.hpp"
@@ -15,40 +15,7 @@
 namespace moetier::cli {
 namespace {
 
-constexpr std::size_t k_alignment = 64;
 constexpr std::uint32_t k_experts_max = 64;  // pages made for the compute figure
-
-// Bytes that begin on a cache line.
-class aligned_bytes final {
- public:
-  explicit aligned_bytes(std::size_t bytes) : storage_(bytes + k_alignment), bytes_(bytes) {}
-  std::byte* data() noexcept {
-    const auto at = reinterpret_cast<std::uintptr_t>(storage_.data());
-    return storage_.data() + (k_alignment - at % k_alignment) % k_alignment;
-  }
-  std::span<std::byte> span() noexcept { return {data(), bytes_}; }
-
- private:
-  std::vector<std::byte> storage_;
-  std::size_t bytes_;
-};
-
-std::vector<std::byte> random_tensor(std::size_t elements, dtype type, std::mt19937_64& random) {
-  std::uniform_real_distribution<float> values(-0.05F, 0.05F);
-  std::vector<std::byte> bytes(elements * dtype_bytes(type));
-  for (std::size_t i = 0; i < elements; ++i) {
-    const float v = values(random);
-    if (type == dtype::f32) {
-      std::copy_n(reinterpret_cast<const std::byte*>(&v), 4,
-                  bytes.begin() + static_cast<std::ptrdiff_t>(4 * i));
-      continue;
-    }
-    const std::uint16_t bits = type == dtype::f16 ? f16_from_f32(v) : bf16_from_f32(v);
-    std::copy_n(reinterpret_cast<const std::byte*>(&bits), 2,
-                bytes.begin() + static_cast<std::ptrdiff_t>(2 * i));
-  }
-  return bytes;
-}
 
 }  // namespace
 
@@ -64,9 +31,8 @@ expected<std::vector<std::uint64_t>> compute_times(const model_description& mode
                                            {.threads = settings.worker.threads},
                                            kernels::detect_cpu_features());
   if (!backend) return tl::unexpected(backend.error());
-  std::mt19937_64 random(1);
-  const std::size_t matrix = std::size_t{model.hidden_size} * model.intermediate_size;
-  const auto tensor = random_tensor(matrix, model.format.stored, random);
+  const auto tensors = make_random_expert(expert, 1);
+  if (!tensors) return tl::unexpected(tensors.error());
   const std::uint32_t experts = std::min(model.experts, k_experts_max);
   const std::size_t page_bytes = (*backend)->page_bytes();
   std::vector<aligned_bytes> owners;
@@ -74,7 +40,7 @@ expected<std::vector<std::uint64_t>> compute_times(const model_description& mode
   owners.reserve(experts);
   for (std::uint32_t e = 0; e < experts; ++e) {
     owners.emplace_back(page_bytes);
-    (*backend)->pack_page({tensor, tensor, tensor}, owners.back().span());
+    (*backend)->pack_page(tensors->tensors(), owners.back().span());
     pages.push_back(owners.back().data());
   }
   const std::size_t row_bytes = 4 * std::size_t{model.hidden_size};

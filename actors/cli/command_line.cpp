@@ -219,7 +219,7 @@ class builder final {
     CLI::App* kernels =
         add(bench, "kernels", "this machine's kernels beside plain code; 8 when they disagree",
             command::bench_kernels);
-    kernels->add_option("--part", o.part, "one part: routing (all unless given)");
+    kernels->add_option("--part", o.part, "one part: routing, experts (all unless given)");
     kernels->add_option("--seed", o.seed, "of the random input")->capture_default_str();
     kernels->add_option("--repeat", o.repeat, "measurements of each form; medians are shown")
         ->check(CLI::Range(1, 1'000'000))

@@ -1,6 +1,11 @@
 // What every family's config.json means, against a table that was written by the makers of the
 // checkpoints and not by this loader.
 
+#include <algorithm>
+#include <fstream>
+#include <random>
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 #include "schemas/model/config.hpp"
@@ -158,6 +163,39 @@ TEST_P(oracle_config_test, says_what_the_makers_table_says) {
   EXPECT_EQ(quant_name(model.format.quant), quant_name(wanted.quant));
   EXPECT_EQ(model.shared.intermediate_size, wanted.shared);
   EXPECT_EQ(model.fingerprint, fingerprint_of(model));
+}
+
+// Bytes changed at random: a description whose numbers fit together, or a typed error.
+TEST_P(oracle_config_test, any_bytes_are_a_description_or_a_typed_error) {
+  std::ostringstream all;
+  all << std::ifstream(std::string(MOETIER_SOURCE_DIR) + "/tests/data/oracles/" +
+                       GetParam().folder + "/config.json")
+             .rdbuf();
+  const std::string good = all.str();
+  int taken = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    std::mt19937_64 random(seed);
+    std::string text = good;
+    for (std::uint64_t edits = 1 + random() % 3; edits > 0; --edits)
+      text[random() % text.size()] =
+          static_cast<char>(random() % 2 == 0 ? '0' + random() % 10 : random());
+    const auto reading = parse_config_and_form(text, "c");
+    if (!reading) {
+      ASSERT_NE(reading.error().code, status::internal) << "seed " << seed;
+      continue;
+    }
+    ++taken;
+    const model_description& m = reading->model;
+    ASSERT_LE(m.top_k, m.experts) << "seed " << seed;
+    ASSERT_TRUE(std::ranges::is_sorted(m.moe_layers)) << "seed " << seed;
+    ASSERT_FALSE(m.moe_layers.empty()) << "seed " << seed;
+    ASSERT_LT(m.moe_layers.back().value, m.layers_total) << "seed " << seed;
+    ASSERT_EQ(m.experts % m.routing.groups, 0u) << "seed " << seed;
+    ASSERT_TRUE(m.limits.empty() || m.limits.size() == m.moe_layers.size()) << "seed " << seed;
+    ASSERT_TRUE(fits_groups(m.format.quant, m.hidden_size)) << "seed " << seed;
+    ASSERT_LE(m.experts + m.shared.count, 4096u + 256u) << "seed " << seed;
+  }
+  EXPECT_GT(taken, 0) << "nothing was tried";
 }
 
 INSTANTIATE_TEST_SUITE_P(families, oracle_config_test, testing::ValuesIn(k_rows),

@@ -300,6 +300,21 @@ TEST(carriers, are_none_where_nothing_is_exchanged) {
   EXPECT_EQ(report.communication.fallback, "ucx.two_sided");
 }
 
+TEST(carriers, are_none_where_the_kernel_itself_exchanges) {
+  resolution_request r = small_request();
+  r.where.colocated = true;
+  r.where.sources = 2;
+  r.backend = "fused";
+  for (auto& w : r.workers) w.seen.kernels->push_back("cpu.fused_lockstep");
+  const resolution_report report = report_of(r);
+  EXPECT_EQ(report.winner, "moetier.cpu.fused_lockstep.none");
+  EXPECT_EQ(report.communication.winner, "none");
+  r.what.return_mode = answer_mode::exact;
+  EXPECT_EQ(rejection_of(report_of(r).rejected, "moetier.cpu.fused_lockstep.none"),
+            "exact_unsupported: exact answers need rows whose bits depend on no other row "
+            "(worker@1,worker@2)");
+}
+
 TEST(carriers, asked_for_by_name_run_or_fail_with_what_lacks) {
   resolution_request r = small_request(gpu_machine());
   r.where.communication = "UCX";

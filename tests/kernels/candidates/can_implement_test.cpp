@@ -147,6 +147,8 @@ TEST(can_implement, knows_slots_rows_and_memory) {
   q.d.moe_layers = 0;
   EXPECT_EQ(q.answer(), "slot_count: 1025 slots on one worker; at most 1024");
   question cpu("cpu_ref");
+  cpu.e.host_memory_bytes = 2818572288;
+  EXPECT_EQ(cpu.answer(), "eligible");
   cpu.e.host_memory_bytes = 1000;
   EXPECT_EQ(cpu.answer(),
             "memory_insufficient: weights of 2 layers with 4 slots need 2818572288 bytes; 1000 are "

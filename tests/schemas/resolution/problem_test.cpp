@@ -59,6 +59,7 @@ TEST(deployments, are_refused_out_of_range_or_with_lists_of_another_length) {
     return checked ? std::string("ok") : checked.error().text;
   };
   EXPECT_EQ(text([](deployment&) {}), "ok");
+  EXPECT_EQ(text([](deployment& d) { d.workers = 64; }), "ok");
   EXPECT_EQ(text([](deployment& d) { d.workers = 65; }), "workers is 65; allowed: 1 to 64");
   EXPECT_EQ(text([](deployment& d) { d.slots_per_worker = {8}; }),
             "slots_per_worker is a list of 1; allowed: one entry for each of 2 workers");
@@ -81,6 +82,11 @@ TEST(deployments, know_their_slots_and_places) {
   EXPECT_EQ(rows_of_chunk(d), 200u);
   d.rows_per_chunk = 64;
   EXPECT_EQ(rows_of_chunk(d), 64u);
+  d.slots_per_worker = {4, 2, 2, 2};
+  EXPECT_FALSE(slots_uniform(d));
+  EXPECT_EQ(most_slots(d), 4u);
+  d.slots_per_worker = {3, 3, 3, 3};
+  EXPECT_TRUE(slots_uniform(d));
   d.labels = {"c/h1/d1", "c/h1/d1", "c/h1/d2", "c/h1"};
   EXPECT_TRUE(same_place(d, 1));
   EXPECT_TRUE(same_place(d, 2));

@@ -116,6 +116,10 @@ TEST(reports, refuse_other_types_words_and_numbers) {
             "r is malformed: report eligible entry 0 must be a text");
   EXPECT_EQ(refusal("\"workers\":[\"worker@2\"]", "\"workers\":{}"),
             "r is malformed: rejected workers must be a list of at most 4096");
+  EXPECT_EQ(refusal("\"possible\":[{", "\"possible\":7,\"x\":[{"),
+            "r is malformed: possible must be a list of at most 4096");
+  EXPECT_EQ(refusal("\"routing\":{", "\"routing\":7,\"x\":{"),
+            "r is malformed: routing must be an object");
   EXPECT_EQ(refusal("\"rejected\":[{", "\"rejected\":[7,{"),
             "r is malformed: rejected is no object");
   EXPECT_EQ(refusal("\"hidden_size\":4096", "\"hidden_size\":0"),

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
+#include <ctime>
+#include <memory>
 #include <span>
 
 #include <unistd.h>
@@ -13,7 +14,6 @@
 
 #include "actors/cli/bench_kernels.hpp"
 #include "actors/cli/random_expert.hpp"
-#include "schemas/base/time.hpp"
 
 namespace moetier::cli {
 namespace {
@@ -29,15 +29,24 @@ struct bench_size {
   std::uint32_t intermediate_size;
 };
 constexpr bench_size k_sizes[] = {{2048, 768}, {4096, 1536}};
-// bf16 first: the others are compared with it.
-constexpr quant_kind k_formats[] = {quant_kind::none, quant_kind::fp8_block, quant_kind::mxfp4,
+// Each beside bf16.
+constexpr quant_kind k_formats[] = {quant_kind::fp8_block, quant_kind::mxfp4,
                                     quant_kind::int4_g128};
+constexpr std::uint32_t k_warm_calls_max = 20;
 
 // More than the last cache holds, so that a copy has left it before its next use.
 std::size_t cold_bytes() {
   const long cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::size_t known = cache > 0 ? static_cast<std::size_t>(cache) : std::size_t{64} << 20;
   return std::min(known + known / 4, k_cold_bytes_max);
+}
+
+// Time that this thread has computed: others on a shared machine take turns, and their turns are
+// not ours. Waiting for memory counts.
+double thread_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
 }
 
 // Rows of one slot in a loop over copies of a page.
@@ -73,7 +82,7 @@ class expert_loop final {
     const kernels::out_region to{reinterpret_cast<std::byte*>(out_.data()), pitch};
     entries_.clear();
     for (std::uint32_t r = 0; r < rows; ++r) entries_.push_back({.row = r, .weight = 1.0F});
-    const time_ns began = monotonic_now();
+    const double began = thread_us();
     const auto done = backend_.run({.in = {&from, 1},
                                     .out = {&to, 1},
                                     .entries = entries_,
@@ -81,28 +90,12 @@ class expert_loop final {
                                     .k_in = 1,
                                     .mode = kernels::return_mode::partial,
                                     .workspace = workspace_.span()});
-    const double us = static_cast<double>(monotonic_now() - began) / 1e3;
+    const double us = thread_us() - began;
     return done == kernels::compute_status::ok ? us : -1;
   }
 
-  // Sorted times of calls through one copy after another.
-  std::vector<double> cold(std::uint32_t rows, std::uint32_t repeat) {
-    std::vector<double> us;
-    double spent = 0;
-    call(next_++, rows);
-    while (us.size() < k_copies_min || (us.size() < repeat && spent < k_cold_us_max)) {
-      us.push_back(call(next_++, rows));
-      spent += us.back();
-    }
-    std::sort(us.begin(), us.end());
-    return us;
-  }
-  double warm(std::uint32_t rows, std::uint32_t repeat) {
-    call(0, rows);
-    double best = call(0, rows);
-    for (std::uint32_t i = 0; i < std::min(repeat, 20u); ++i) best = std::min(best, call(0, rows));
-    return best;
-  }
+  double cold_call(std::uint32_t rows) { return call(next_++, rows); }
+  double warm_call(std::uint32_t rows) { return call(0, rows); }
 
  private:
   kernels::Backend& backend_;
@@ -125,56 +118,98 @@ double relative_error(std::span<const float> y, std::span<const double> truth) {
   return std::sqrt(differences / std::max(squares, 1e-300));
 }
 
-struct pair_of_times {
-  double cold_us = 0;
+struct expert_times {
+  std::vector<double> cold_us;  // ascending
   double warm_us = 0;
-};
-using times_by_rows = std::map<std::uint32_t, pair_of_times>;
 
-expected<void> bench_format(const kernels::expert_shape& shape, const kernel_bench_options& options,
-                            times_by_rows& bf16, std::vector<kernel_figures>& into) {
+  double median() const { return cold_us[cold_us.size() / 2]; }
+};
+
+// Calls of both loops take turns, so that what slows the machine slows both. The second is null for
+// the baseline itself.
+std::pair<expert_times, expert_times> take_turns(expert_loop& base, expert_loop* own,
+                                                 std::uint32_t rows, std::uint32_t repeat) {
+  std::pair<expert_times, expert_times> t;
+  const auto measure = [&](expert_loop& loop, expert_times& into, bool cold) {
+    const double us = cold ? loop.cold_call(rows) : loop.warm_call(rows);
+    if (cold)
+      into.cold_us.push_back(us);
+    else
+      into.warm_us = into.warm_us == 0 ? us : std::min(into.warm_us, us);
+    return us;
+  };
+  double spent = 0;
+  while (t.first.cold_us.size() < k_copies_min ||
+         (t.first.cold_us.size() < repeat && spent < k_cold_us_max)) {
+    spent += measure(base, t.first, true);
+    if (own != nullptr) measure(*own, t.second, true);
+  }
+  for (std::uint32_t i = 0; i < std::min(repeat, k_warm_calls_max); ++i) {
+    measure(base, t.first, false);
+    if (own != nullptr) measure(*own, t.second, false);
+  }
+  std::sort(t.first.cold_us.begin(), t.first.cold_us.end());
+  std::sort(t.second.cold_us.begin(), t.second.cold_us.end());
+  return t;
+}
+
+// An expert in one format, ready to be called, and what its first row must give.
+struct format_case {
+  std::unique_ptr<kernels::Backend> backend;
+  std::unique_ptr<expert_loop> loop;
+  std::vector<double> truth;
+};
+
+expected<format_case> make_case(const kernels::expert_shape& shape, std::uint64_t seed) {
+  format_case made;
   auto backend = kernels::make_cpu_backend("auto", shape, {}, kernels::detect_cpu_features());
   if (!backend) return tl::unexpected(backend.error());
-  const auto expert = make_random_expert(shape, options.seed);
+  const auto expert = make_random_expert(shape, seed);
   if (!expert) return tl::unexpected(expert.error());
-  expert_loop loop(**backend, *expert, std::end(k_rows)[-1], options.seed);
-  std::vector<double> truth(shape.hidden_size);
-  kernels::reference_expert(shape, expert->tensors(), loop.first_row(), truth);
+  made.backend = std::move(*backend);
+  made.loop = std::make_unique<expert_loop>(*made.backend, *expert, std::end(k_rows)[-1], seed);
+  made.truth.resize(shape.hidden_size);
+  kernels::reference_expert(shape, expert->tensors(), made.loop->first_row(), made.truth);
+  return made;
+}
 
-  const bool baseline = shape.format.quant == quant_kind::none;
-  const std::string name(baseline ? dtype_name(shape.format.stored)
-                                  : quant_name(shape.format.quant));
+// `own` is null where the baseline itself is shown.
+void bench_case(format_case& base, format_case* own, const kernel_bench_options& options,
+                std::vector<kernel_figures>& into) {
+  format_case& shown = own != nullptr ? *own : base;
+  const kernels::expert_shape& shape = shown.backend->shape();
+  const std::string name(own == nullptr ? dtype_name(shape.format.stored)
+                                        : quant_name(shape.format.quant));
   const double products = 3.0 * shape.hidden_size * shape.intermediate_size;
-  const auto page = static_cast<double>((*backend)->page_bytes());
+  const auto page = static_cast<double>(shown.backend->page_bytes());
   for (const std::uint32_t rows : k_rows) {
-    const std::vector<double> cold = loop.cold(rows, options.repeat);
-    const pair_of_times own{cold[cold.size() / 2], loop.warm(rows, options.repeat)};
-    const double error = relative_error(loop.first_result(), truth);
-    if (baseline) bf16[rows] = own;
+    const auto [bf16, other] =
+        take_turns(*base.loop, own != nullptr ? own->loop.get() : nullptr, rows, options.repeat);
+    const expert_times& t = own != nullptr ? other : bf16;
+    const double error = relative_error(shown.loop->first_result(), shown.truth);
     kernel_figures f{
         .kernel = name,
         .shape = fmt::format("H {} I {} rows {}", shape.hidden_size, shape.intermediate_size, rows),
         .unit = "us, cold",
-        .forms = {{"bf16", bf16[rows].cold_us}},
-        .aim = baseline    ? 0
-               : rows <= 4 ? 1.0
-                           : 0.85,
-        .agrees = cold.front() > 0 && error <= k_error_max,
-        .note = std::string((*backend)->identity())};
-    if (!baseline) f.forms.emplace_back(name, own.cold_us);
-    f.more = {{"gflops", 2 * products * rows / own.cold_us / 1e3},
-              {"weights_gb_s", page / own.cold_us / 1e3},
-              {"cold_min_us", cold.front()},
-              {"warm_us", own.warm_us},
-              {"warm_gflops", 2 * products * rows / own.warm_us / 1e3},
-              {"warm_weights_gb_s", page / own.warm_us / 1e3},
-              {"warm_ratio", bf16[rows].warm_us / own.warm_us},
+        .forms = {{"bf16", bf16.median()}},
+        .aim = own == nullptr ? 0
+               : rows <= 4    ? 1.0
+                              : 0.85,
+        .agrees = t.cold_us.front() > 0 && error <= k_error_max,
+        .note = std::string(shown.backend->identity())};
+    if (own != nullptr) f.forms.emplace_back(name, t.median());
+    f.more = {{"gflops", 2 * products * rows / t.median() / 1e3},
+              {"weights_gb_s", page / t.median() / 1e3},
+              {"cold_min_us", t.cold_us.front()},
+              {"warm_us", t.warm_us},
+              {"warm_gflops", 2 * products * rows / t.warm_us / 1e3},
+              {"warm_weights_gb_s", page / t.warm_us / 1e3},
+              {"warm_ratio", bf16.warm_us / t.warm_us},
               {"page_bytes", page},
-              {"copies", static_cast<double>(loop.copies())},
+              {"copies", static_cast<double>(shown.loop->copies())},
               {"error_rms", error}};
     into.push_back(std::move(f));
   }
-  return {};
 }
 
 }  // namespace
@@ -182,13 +217,18 @@ expected<void> bench_format(const kernels::expert_shape& shape, const kernel_ben
 expected<std::vector<kernel_figures>> bench_experts(const kernel_bench_options& options) {
   std::vector<kernel_figures> figures;
   for (const bench_size& size : k_sizes) {
-    times_by_rows bf16;
+    const auto shape_of = [&](quant_kind quant) {
+      return kernels::expert_shape{.hidden_size = size.hidden_size,
+                                   .intermediate_size = size.intermediate_size,
+                                   .format = {.quant = quant}};
+    };
+    auto base = make_case(shape_of(quant_kind::none), options.seed);
+    if (!base) return tl::unexpected(base.error());
+    bench_case(*base, nullptr, options, figures);
     for (const quant_kind quant : k_formats) {
-      const kernels::expert_shape shape{.hidden_size = size.hidden_size,
-                                        .intermediate_size = size.intermediate_size,
-                                        .format = {.quant = quant}};
-      if (auto done = bench_format(shape, options, bf16, figures); !done)
-        return tl::unexpected(done.error());
+      auto own = make_case(shape_of(quant), options.seed);
+      if (!own) return tl::unexpected(own.error());
+      bench_case(*base, &*own, options, figures);
     }
   }
   return figures;

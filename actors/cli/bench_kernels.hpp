@@ -32,7 +32,7 @@ struct kernel_figures {
 };
 
 expected<std::vector<kernel_figures>> bench_routing(const kernel_bench_options& options);
-// One expert in each format beside bf16; about 10 s and 1.25 times the last cache of memory.
+// One expert in each format beside bf16; about 20 s and 2.5 times the last cache of memory.
 expected<std::vector<kernel_figures>> bench_experts(const kernel_bench_options& options);
 
 }  // namespace moetier::cli

@@ -28,9 +28,9 @@ void operator delete(void* at, std::size_t) noexcept { std::free(at); }
 namespace moetier::kernels {
 namespace {
 
-TEST(the_compute_path, allocates_nothing_in_run) {
-  const expert_shape shape{.hidden_size = 200, .intermediate_size = 120};
-  for (const std::string_view name : {"cpu_ref", "cpu_avx2"}) {
+void expect_no_allocation(const expert_shape& shape) {
+  const std::size_t hidden = shape.hidden_size;
+  for (const std::string_view name : {"cpu_ref", "cpu_avx2", "reference"}) {
     if (!runs_here(name)) continue;
     for (const unsigned threads : {1u, 3u}) {
       for (const return_mode mode : {return_mode::partial, return_mode::exact}) {
@@ -39,10 +39,10 @@ TEST(the_compute_path, allocates_nothing_in_run) {
         page_table pages(*backend);
         pages.add(random_expert(shape, random));
         pages.add(random_expert(shape, random));
-        const std::vector<float> x = random_rows(100 * 200, random);
+        const std::vector<float> x = random_rows(100 * hidden, random);
         std::vector<float> y(2 * x.size());
-        const row_region in = rows_in(x, 200);
-        const out_region out = rows_out(y, 200);
+        const row_region in = rows_in(x, hidden);
+        const out_region out = rows_out(y, hidden);
         std::vector<expert_entry> entries;
         for (std::uint32_t r = 0; r < 100; ++r) {
           entries.push_back({.row = r, .position = 0, .slot = 1, .weight = 1.0F});
@@ -65,6 +65,20 @@ TEST(the_compute_path, allocates_nothing_in_run) {
         EXPECT_EQ(after - before, 0u) << name << " threads " << threads;
       }
     }
+  }
+}
+
+TEST(the_compute_path, allocates_nothing_in_run) {
+  expect_no_allocation({.hidden_size = 200, .intermediate_size = 120});
+}
+
+TEST(the_compute_path, allocates_nothing_in_run_over_quantised_weights_with_biases) {
+  for (unsigned quant = 1; quant < k_quant_kinds; ++quant) {
+    expect_no_allocation({.hidden_size = 128,
+                          .intermediate_size = 128,
+                          .format = {.quant = static_cast<quant_kind>(quant)},
+                          .activation = activation_kind::swiglu_bias,
+                          .bias = true});
   }
 }
 

@@ -28,13 +28,21 @@ V gated(V x, V s) noexcept {
   return x / (V::of(1.0F) + exp_of(negated(s)));
 }
 
+// Horner's rule from the highest power down.
+template <class V, class... Lower>
+V polynomial(V x, float highest, Lower... lower) noexcept {
+  V p = V::of(highest);
+  ((p = fused(p, x, V::of(lower))), ...);
+  return p;
+}
+
 template <class V>
 V cdf_of(V x) noexcept {
   const V one = V::of(1.0F);
   const V t = one / fused(magnitude(x), V::of(k_half_root_half), one);
-  V q = V::of(k_cdf[k_cdf_terms - 1]);
-  for (unsigned i = k_cdf_terms - 1; i-- > 0;) q = fused(q, t, V::of(k_cdf[i]));
-  q = V::of(0.5F) * t * exp_of(V::of(-0.5F) * x * x) * q;
+  const V fit = polynomial(t, k_cdf_q10, k_cdf_q9, k_cdf_q8, k_cdf_q7, k_cdf_q6, k_cdf_q5, k_cdf_q4,
+                           k_cdf_q3, k_cdf_q2, k_cdf_q1, k_cdf_q0);
+  const V q = V::of(0.5F) * t * exp_of(V::of(-0.5F) * x * x) * fit;
   return by_sign(x, q, one - q);
 }
 
@@ -43,8 +51,7 @@ V tanh_of(V x) noexcept {
   const V one = V::of(1.0F);
   const V a = magnitude(x);
   const V square = x * x;
-  V p = V::of(k_tanh[k_tanh_terms - 1]);
-  for (unsigned i = k_tanh_terms - 1; i-- > 0;) p = fused(p, square, V::of(k_tanh[i]));
+  const V p = polynomial(square, k_tanh_t4, k_tanh_t3, k_tanh_t2, k_tanh_t1, k_tanh_t0);
   const V small = fused(x * square, p, x);
   const V large = signed_as(one - V::of(2.0F) / (exp_of(a + a) + one), x);
   return below(a, V::of(k_tanh_split), small, large);

@@ -10,16 +10,25 @@
 namespace moetier::kernels {
 
 inline constexpr float k_half_root_half = 0x1.6a09e6p-2F;  // 1 / (2 sqrt 2)
-inline constexpr unsigned k_cdf_terms = 11;
-inline constexpr float k_cdf[k_cdf_terms] = {  // Q, from the power 0 up
-    0x1.20dbfcp-2F, 0x1.2102b0p-2F,  0x1.f672a6p-3F,  0x1.7a4474p-3F,
-    0x1.dbdd32p-5F, 0x1.c781ecp-6F,  -0x1.4480acp-7F, -0x1.358550p-2F,
-    0x1.8f4078p-2F, -0x1.8deb26p-3F, 0x1.298386p-5F};
+// Q and T from the power 0 up: single numbers, because an array would be a symbol that units share.
+inline constexpr float k_cdf_q0 = 0x1.20dbfcp-2F;
+inline constexpr float k_cdf_q1 = 0x1.2102b0p-2F;
+inline constexpr float k_cdf_q2 = 0x1.f672a6p-3F;
+inline constexpr float k_cdf_q3 = 0x1.7a4474p-3F;
+inline constexpr float k_cdf_q4 = 0x1.dbdd32p-5F;
+inline constexpr float k_cdf_q5 = 0x1.c781ecp-6F;
+inline constexpr float k_cdf_q6 = -0x1.4480acp-7F;
+inline constexpr float k_cdf_q7 = -0x1.358550p-2F;
+inline constexpr float k_cdf_q8 = 0x1.8f4078p-2F;
+inline constexpr float k_cdf_q9 = -0x1.8deb26p-3F;
+inline constexpr float k_cdf_q10 = 0x1.298386p-5F;
 
 inline constexpr float k_tanh_split = 0.625F;
-inline constexpr unsigned k_tanh_terms = 5;
-inline constexpr float k_tanh[k_tanh_terms] = {  // T, from the power 0 up
-    -0x1.555530p-2F, 0x1.11068ep-3F, -0x1.b8265cp-5F, 0x1.518b16p-6F, -0x1.72fc48p-8F};
+inline constexpr float k_tanh_t0 = -0x1.555530p-2F;
+inline constexpr float k_tanh_t1 = 0x1.11068ep-3F;
+inline constexpr float k_tanh_t2 = -0x1.b8265cp-5F;
+inline constexpr float k_tanh_t3 = 0x1.518b16p-6F;
+inline constexpr float k_tanh_t4 = -0x1.72fc48p-8F;
 
 inline constexpr float k_root_two_over_pi = 0x1.988454p-1F;
 inline constexpr float k_gelu_cubic = 0.044715F;

@@ -23,7 +23,7 @@ struct cpu_capabilities {
   bool supports_expert_bias = false;  // executed, not just tolerated
   bool supports_lora = false;         // for quant none
   bool needs_avx2 = false;            // AVX2 and FMA
-  bool needs_f16c = false;            // for formats with E4M3 codes or scales
+  bool needs_f16c = false;            // where weights are quantised
 
   constexpr bool executes(quant_kind quant) const noexcept {
     return static_cast<std::size_t>(quant) < formats.size() &&

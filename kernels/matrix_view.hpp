@@ -45,6 +45,11 @@ class matrix_view final {
     return static_cast<std::uint8_t>(i % 2 == 0 ? pair & 15u : pair >> 4);
   }
 
+  // Where row r of the codes begins; rows of 4-bit codes are whole bytes.
+  const std::byte* row(std::size_t r) const noexcept {
+    return bytes_ + form_.codes_bytes / out_ * r;
+  }
+
   // The scale of row r and group g in its stored type, at most 4 bytes, as bits.
   // Requires: the format has scales; g < groups(), 0 for fp8_tensor.
   std::uint32_t scale_bits(std::size_t r, std::size_t g) const noexcept {

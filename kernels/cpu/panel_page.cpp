@@ -78,9 +78,11 @@ void pack_bf16(const panel_halves& p, std::size_t depth, std::byte* out) {
     std::uint32_t words[k_piece][k_lanes] = {};
     const auto place = [&](const half_panel& half, unsigned shift) {
       for (std::size_t lane = 0; lane < half.rows; ++lane) {
+        const std::byte* row = half.matrix->row(half.first_row + lane) + first * 2;
         for (std::size_t k = 0; k < steps; ++k) {
-          const float value = half.matrix->value(half.first_row + lane, first + k);
-          words[k][lane] |= std::bit_cast<std::uint32_t>(value) >> 16 << shift;
+          std::uint16_t bits = 0;
+          std::memcpy(&bits, row + k * sizeof bits, sizeof bits);
+          words[k][lane] |= std::uint32_t{bits} << shift;
         }
       }
     };
@@ -105,31 +107,44 @@ void pack_f32(const panel_halves& p, std::size_t depth, std::byte* out) {
   });
 }
 
-void pack_codes(const panel_halves& p, quant_kind quant, std::size_t depth, std::byte* out) {
-  const bool four = is_four_bit(quant);
+// Words of two steps: byte [step / 2][column][step % 2]. The steps of a last odd pair are zeros.
+void pack_bytes(const panel_halves& p, std::size_t depth, std::byte* out) {
   each_piece(depth, [&](std::size_t first, std::size_t steps) {
-    std::uint8_t codes[k_piece][2 * k_lanes];
-    std::memset(codes, zero_code(quant), sizeof codes);
+    std::byte codes[k_piece / 2][2 * k_lanes][2] = {};
     const auto place = [&](const half_panel& half, std::size_t column) {
       for (std::size_t lane = 0; lane < half.rows; ++lane) {
-        for (std::size_t k = 0; k < steps; ++k)
-          codes[k][column + lane] = half.matrix->code(half.first_row + lane, first + k);
+        const std::byte* row = half.matrix->row(half.first_row + lane) + first;
+        for (std::size_t k = 0; k < steps; ++k) codes[k / 2][column + lane][k % 2] = row[k];
       }
     };
     place(p.low, 0);
     place(p.high, k_lanes);
-    if (!four) {
-      for (std::size_t k = 0; k < steps; ++k) {
-        for (std::size_t column = 0; column < 2 * k_lanes; ++column)
-          out[(first + k) / 2 * 32 + column * 2 + k % 2] = std::byte{codes[k][column]};
+    std::memcpy(out + first / 2 * sizeof codes[0], codes, (steps + 1) / 2 * sizeof codes[0]);
+  });
+}
+
+// Quads of steps: byte [step / 4][lane / 4][step % 4][lane % 4], low and high in its nibbles.
+// Requires: the depth is a multiple of 4.
+void pack_nibbles(const panel_halves& p, std::uint8_t zero, std::size_t depth, std::byte* out) {
+  each_piece(depth, [&](std::size_t first, std::size_t steps) {
+    std::uint8_t codes[k_piece / 4][2][4][4];
+    std::memset(codes, 0, sizeof codes);
+    const auto place = [&](const half_panel& half, unsigned shift) {
+      for (std::size_t lane = 0; lane < k_lanes; ++lane) {
+        const std::byte* row =
+            lane < half.rows ? half.matrix->row(half.first_row + lane) + first / 2 : nullptr;
+        for (std::size_t k = 0; k < steps; k += 2) {
+          const unsigned pair =
+              row != nullptr ? std::to_integer<unsigned>(row[k / 2]) : zero * 0x11u;
+          auto& at = codes[k / 4][lane / 4];
+          at[k % 4][lane % 4] |= static_cast<std::uint8_t>((pair & 15u) << shift);
+          at[k % 4 + 1][lane % 4] |= static_cast<std::uint8_t>(pair >> 4 << shift);
+        }
       }
-      return;
-    }
-    for (std::size_t k = 0; k < steps; ++k) {
-      for (std::size_t lane = 0; lane < k_lanes; ++lane)
-        out[(first + k) / 4 * 32 + lane / 4 * 16 + k % 4 * 4 + lane % 4] =
-            std::byte{static_cast<std::uint8_t>(codes[k][lane] | codes[k][k_lanes + lane] << 4)};
-    }
+    };
+    place(p.low, 0);
+    place(p.high, 4);
+    std::memcpy(out + first / 4 * sizeof codes[0], codes, steps / 4 * sizeof codes[0]);
   });
 }
 
@@ -160,7 +175,10 @@ void pack_panel(const panel_strip& strip, const weight_format& format, const pan
                 std::byte* out) {
   if (format.quant != quant_kind::none) {
     std::memset(out, 0, strip.panel_bytes);
-    pack_codes(halves, format.quant, strip.depth, out);
+    if (is_four_bit(format.quant))
+      pack_nibbles(halves, zero_code(format.quant), strip.depth, out);
+    else
+      pack_bytes(halves, strip.depth, out);
     pack_scales(halves, format.quant, strip.depth, out + strip.scales_bytes);
   } else if (format.stored == dtype::bf16) {
     pack_bf16(halves, strip.depth, out);

@@ -21,6 +21,9 @@ struct Snapshot {
   exactAllowed @10 :Bool;          # exact return mode is offered: every backend is row invariant
   carrier @11 :Text;               # "ucx", "in_process"
   backend @12 :Text;               # identity of the resolved backend, for reports
+  tables @13 :List(LayerRouting);  # one per layer of the placement
+  sharedExperts @14 :UInt32;       # pseudo-experts that every worker holds beside its slots; 0 = none
+  lora @15 :Bool;                  # rows may name adapters
 
   struct Model {
     modelType @0 :Text;            # config.json's model_type
@@ -32,8 +35,37 @@ struct Snapshot {
     moeLayers @6 :List(UInt16);    # ascending
     routing @7 :UInt8;             # public number of the routing method
     activation @8 :UInt8;          # number in the activation vocabulary
-    stored @9 :UInt8;              # dtype of the expert tensors
-    fingerprint @10 :UInt64;       # of all fields above
+    stored @9 :UInt8;              # dtype of the expert tensors where quant is 0
+    fingerprint @10 :UInt64;       # of all other fields of Model
+    renormalise @11 :Bool;         # parameters of the routing method, see model/routing_rule.hpp
+    scaling @12 :Float32;
+    epsilon @13 :Float32;
+    power @14 :Float32;
+    groups @15 :UInt32;
+    groupsKept @16 :UInt32;
+    identityExperts @17 :UInt32;   # router columns behind E whose expert is the identity
+    alpha @18 :Float32;            # constants of the activation; 0 = none
+    beta @19 :Float32;
+    limit @20 :Float32;
+    limits @21 :List(Float32);     # the clamp by MoE layer, or empty
+    sharedLimits @22 :List(Float32);
+    quant @23 :UInt8;              # number of the weight format
+    expertBias @24 :Bool;
+    weightAt @25 :UInt8;           # 0 the router weight multiplies the expert's output, 1 its input
+    sharedSize @26 :UInt32;        # intermediate size of all shared experts together, 0 = none
+    sharedCount @27 :UInt32;       # pseudo-experts that hold them
+    sharedGated @28 :Bool;
+    routerWidth @29 :UInt32;       # columns of the router's input
+    routerReadsHidden @30 :Bool;
+  }
+  struct LayerRouting {
+    # What a layer's router has beside its matrix; an empty list = it has none.
+    bias @0 :List(Float32);          # [columns] selection bias
+    expertScale @1 :List(Float32);   # [E]
+    table @2 :List(UInt16);          # [tableRows, k] experts by token id
+    tableRows @3 :UInt32;
+    tableWeights @4 :List(Float32);  # [tableRows, k]
+    sharedGate @5 :List(Float32);    # [H]
   }
   struct LayerShares {
     units @0 :List(UInt32);        # by slot, 1/65536; an expert's sum to 65536, or to 0 if no replica lives

@@ -64,6 +64,17 @@ interface Tier {              # the bootstrap capability
 
   admin @5 (call :Call) -> (status :Status, admin :Admin);
 
+  router @6 (call :Call, layer :UInt16, firstRow :UInt32) -> (status :Status, rows :RouterRows);
+  # A layer's router, for source halves that compute logits: as many rows as a message takes, from firstRow.
+
+  struct RouterRows {
+    columns @0 :UInt32;        # rows of the whole matrix: router columns
+    width @1 :UInt32;
+    dtype @2 :UInt8;           # 0 f32, 1 f16, 2 bf16
+    rows @3 :Data;             # [n, width] from firstRow, n >= 1
+    bias @4 :List(Float32);    # [columns] on the logits, or empty; with firstRow 0 only
+  }
+
   struct Info {
     protocolMin @0 :UInt16;
     protocolMax @1 :UInt16;
@@ -87,6 +98,9 @@ interface Tier {              # the bootstrap capability
     returnDtype @6 :UInt8;          # 0 f32, 1 f16, 2 bf16: what workers send back
     thin @7 :Bool;                  # the gateway serves it
     modelFingerprint @8 :UInt64;    # 0 = any; else MODEL_MISMATCH unless equal
+    gate @9 :UInt8;                 # 0 the client brings logits or ids, 1 the tier may compute logits
+    sharedExperts @10 :UInt8;       # 0 the client's matter, 1 the tier computes and adds them
+    badRows @11 :UInt8;             # 0 a bad row of logits fails its call, 1 it is flagged
   }
 
   struct Grant {
@@ -137,6 +151,8 @@ interface Session {
     logits @5 :Data;            # [T, E] dense, or empty with ids and weights
     ids @6 :List(Int32);        # [T, k], -1 = no expert; empty with logits
     weights @7 :List(Float32);  # [T, k]
+    tokenIds @8 :List(Int32);   # [T], where the layer chooses experts by token id; or empty
+    adapterIds @9 :List(Int32); # [T], -1 none; or empty
   }
 
   struct Sums {
@@ -145,10 +161,13 @@ interface Session {
     weights @2 :List(Float32);  # [T, k] as used
     generation @3 :UInt64;      # all experts of all rows came from this plan
     epoch @4 :UInt64;
+    badRows @5 :Data;           # [T] bytes, 1 = not routed; empty unless the session flags them
   }
 }
 
-interface Admin {               # reading only; documents are JSON text with a `schema` field
+interface Admin {               # documents are JSON text with a `schema` field
   status @0 (call :Call) -> (status :Status, document :Text);     # moetier.status/1
   placement @1 (call :Call) -> (status :Status, document :Text);  # moetier.placement/1
+  resolution @2 (call :Call) -> (status :Status, document :Text); # moetier.resolution/1
+  adapters @3 (call :Call) -> (status :Status, document :Text);   # moetier.adapters/1
 }

@@ -39,11 +39,20 @@
 
 namespace moetier::transport {
 
-// Row record of payload 1 for k positions: u32 token, then i32 slots[k] (global slots, -1 = not for
-// this worker), then f32 weights[k]. Stride = record_stride(k).
+// Row record of payload 1 for k positions: u32 token, i32 adapter (-1 none), then i32 slots[k]
+// (global slots; -1 = not for this worker; shared_slot(i) = the receiver's own shared expert i),
+// then f32 weights[k]. Stride = record_stride(k).
+inline constexpr std::size_t k_record_head = 8;
 constexpr std::size_t padded_stride(std::size_t bytes) noexcept { return (bytes + 15) / 16 * 16; }
 constexpr std::size_t record_stride(std::uint32_t k) noexcept {
-  return padded_stride(4 + 8 * std::size_t{k});
+  return padded_stride(k_record_head + 8 * std::size_t{k});
+}
+constexpr std::int32_t shared_slot(std::uint32_t i) noexcept {
+  return -2 - static_cast<std::int32_t>(i);
+}
+// Which shared expert a record's slot names, or -1.
+constexpr std::int32_t shared_expert_of(std::int32_t slot) noexcept {
+  return slot <= -2 ? -2 - slot : -1;
 }
 
 // Declared capabilities of a carrier; a conformance test proves each one that is set.
@@ -110,7 +119,7 @@ inline constexpr std::uint8_t k_flag_warmup = 1;  // rows do not count in statis
 struct source_shape {
   std::uint32_t rows_max = 0;         // Tmax: rows per exchange
   std::uint32_t hidden_stride = 0;    // bytes of payload 0 per row
-  std::uint32_t top_k = 0;            // k of the row records
+  std::uint32_t top_k = 0;            // positions of a row record: k, and the shared experts
   std::uint32_t return_stride = 0;    // bytes of one returned row
   std::uint32_t return_rows_max = 0;  // partial: rows_max; exact: rows_max * k
   std::uint32_t banks = 2;            // exchanges open at once with one worker, 2..4

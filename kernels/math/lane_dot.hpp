@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <initializer_list>
 
 namespace moetier::kernels {
 

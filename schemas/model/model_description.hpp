@@ -36,13 +36,13 @@ struct model_description {
   std::uint32_t layers_total = 0;       // all decoder layers, dense ones too
   std::vector<layer_id> moe_layers;     // ascending
   routing_rule routing;
-  activation_rule activation;
-  std::vector<float> limits;         // clamp by MoE layer index (0 = none); empty: activation's own
-  std::vector<float> shared_limits;  // the same of the shared experts
-  weight_format format;
+  activation_rule activation{};
+  std::vector<float> limits{};  // clamp by MoE layer index (0 = none); empty: activation's own
+  std::vector<float> shared_limits{};  // the same of the shared experts
+  weight_format format{};
   bool expert_bias = false;  // FC1 and FC2 add a bias
   weight_point weight_at = weight_point::output;
-  shared_experts_rule shared;
+  shared_experts_rule shared{};
   std::uint32_t router_width =
       0;  // columns of the router's input; differs from H for latent experts
   bool router_reads_hidden = true;  // false: router and experts read different vectors (gemma4)

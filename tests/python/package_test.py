@@ -174,7 +174,7 @@ class PackageTest(unittest.TestCase):
             step.forward(0, x, ids=ids, weights=w)
 
     def test_later_features_are_unsupported_by_name(self):
-        self.assert_refused(moetier.Unsupported, "gate tier is not enabled", self.tier.session, gate="tier")
+        self.assert_refused(moetier.Unsupported, "ack manual is not enabled", self.tier.session, ack="manual")
         self.assert_refused(moetier.Unsupported, "deadline_class batch is not enabled", self.tier.session,
                             deadline_class="batch")
         self.assert_refused(moetier.Invalid, "return_mode is 'sum'; allowed: partial, exact", self.tier.session,

@@ -105,10 +105,10 @@ def in_product(source):
 
 
 def is_message(source):
-    """Files whose values travel through an actor. The clients' RPC never does: it carries rows."""
+    """Files whose values travel through an actor. The clients' RPC never does: it carries rows and snapshots."""
     name = source.path.rsplit("/", 1)[-1]
     if name.endswith(".capnp"):
-        return name != "tier.capnp"
+        return name not in ("tier.capnp", "snapshot.capnp")
     in_messages = source.path.startswith("schemas/control/") and source.path.endswith(".hpp")
     travels = "envelope" in name or re.search(r"\binspect\s*\(|add_message_type", source.text)
     in_caf = source.folder == "actors" and source.is_cpp and travels

@@ -104,8 +104,10 @@ struct moe_layer_test : ::testing::Test {
     records.assign(slots.size() * stride, std::byte{0});
     for (std::size_t r = 0; r < slots.size(); ++r) {
       const std::array<float, k_top_k> w{0.5F, 0.25F, 2.0F};
-      std::memcpy(records.data() + r * stride + 4, slots[r].data(), 4 * k_top_k);
-      std::memcpy(records.data() + r * stride + 4 + 4 * k_top_k, w.data(), 4 * k_top_k);
+      std::memcpy(records.data() + r * stride + transport::k_record_head, slots[r].data(),
+                  4 * k_top_k);
+      std::memcpy(records.data() + r * stride + transport::k_record_head + 4 * k_top_k, w.data(),
+                  4 * k_top_k);
     }
     transport::arrival a;
     a.ticket = 1;

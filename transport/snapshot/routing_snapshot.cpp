@@ -10,6 +10,7 @@
 
 #include "schemas/base/limits.hpp"
 #include "schemas/snapshot.capnp.h"
+#include "transport/snapshot/model_codec.hpp"
 
 namespace moetier::transport {
 namespace {
@@ -27,49 +28,6 @@ std::vector<std::byte> from_data(capnp::Data::Reader data) {
 
 unexpected_error refuse(const char* what) { return fail(reason::frame_malformed, what); }
 
-void write_model(schema::Snapshot::Model::Builder out, const model_description& model) {
-  out.setModelType(model.model_type);
-  out.setHiddenSize(model.hidden_size);
-  out.setIntermediateSize(model.intermediate_size);
-  out.setExperts(model.experts);
-  out.setTopK(model.top_k);
-  out.setLayersTotal(model.layers_total);
-  auto layers = out.initMoeLayers(static_cast<unsigned>(model.moe_layers.size()));
-  for (unsigned i = 0; i < layers.size(); ++i) layers.set(i, model.moe_layers[i].value);
-  out.setRouting(static_cast<std::uint8_t>(model.routing.method));
-  out.setActivation(static_cast<std::uint8_t>(model.activation.kind));
-  out.setStored(static_cast<std::uint8_t>(model.format.stored));
-  out.setFingerprint(model.fingerprint);
-}
-
-expected<model_description> read_model(schema::Snapshot::Model::Reader in) {
-  model_description model;
-  model.model_type = in.getModelType().cStr();
-  model.hidden_size = in.getHiddenSize();
-  model.intermediate_size = in.getIntermediateSize();
-  model.experts = in.getExperts();
-  model.top_k = in.getTopK();
-  model.layers_total = in.getLayersTotal();
-  model.routing.method = static_cast<routing_method>(in.getRouting());
-  model.activation.kind = static_cast<activation_kind>(in.getActivation());
-  model.format.stored = static_cast<dtype>(in.getStored());
-  model.fingerprint = in.getFingerprint();
-  if (in.getMoeLayers().size() > k_layers_max) return refuse("snapshot: too many layers");
-  for (const std::uint16_t l : in.getMoeLayers()) {
-    if (!model.moe_layers.empty() && l <= model.moe_layers.back().value)
-      return refuse("snapshot: layers must rise");
-    model.moe_layers.push_back(layer_id{l});
-  }
-  if (model.hidden_size == 0 || model.hidden_size > k_hidden_max)
-    return refuse("snapshot: hidden size");
-  if (model.intermediate_size == 0 || model.intermediate_size > k_intermediate_max) {
-    return refuse("snapshot: intermediate size");
-  }
-  if (in.getStored() > static_cast<std::uint8_t>(dtype::bf16))
-    return refuse("snapshot: stored dtype");
-  return model;
-}
-
 expected<routing_snapshot> read(schema::Snapshot::Reader in) {
   routing_snapshot s;
   s.epoch = epoch_number{in.getEpoch()};
@@ -85,6 +43,13 @@ expected<routing_snapshot> read(schema::Snapshot::Reader in) {
   s.model = std::move(*model);
   s.routing = {.rule = s.model.routing, .experts = s.model.experts, .top_k = s.model.top_k};
   if (auto ok = kernels::check_routing(s.routing); !ok) return unexpected_error(ok.error());
+  auto tables = read_tables(in.getTables(), s.model);
+  if (!tables) return unexpected_error(tables.error());
+  s.tables = std::move(*tables);
+  s.shared_experts = in.getSharedExperts();
+  if (s.shared_experts != 0 && s.shared_experts != s.model.shared.count)
+    return refuse("snapshot: shared experts");
+  s.lora = in.getLora();
 
   const auto bytes = from_data(in.getPlacement());
   auto placed = eplb::placement::from_canonical(bytes);
@@ -131,6 +96,21 @@ expected<routing_snapshot> read(schema::Snapshot::Reader in) {
 
 }  // namespace
 
+bool routing_snapshot::operator==(const routing_snapshot& other) const {
+  const auto all_but_tables = [](const routing_snapshot& s) {
+    return std::tie(s.epoch, s.generation, s.plan, s.resolution_id, s.model, s.routing, s.placement,
+                    s.shares, s.workers, s.exact_allowed, s.carrier, s.backend, s.shared_experts,
+                    s.lora);
+  };
+  return all_but_tables(*this) == all_but_tables(other) && *tables == *other.tables;
+}
+
+routing_tables_ptr plain_tables(const model_description& model) {
+  auto tables = std::make_shared<routing_tables>();
+  tables->layers.resize(model.moe_layers.size());
+  return tables;
+}
+
 bool is_newer(const routing_snapshot& a, const routing_snapshot& b) noexcept {
   return std::tuple(a.generation, a.shares.revision()) >
          std::tuple(b.generation, b.shares.revision());
@@ -162,6 +142,9 @@ std::vector<std::byte> to_bytes(const routing_snapshot& s) {
   out.setExactAllowed(s.exact_allowed);
   out.setCarrier(s.carrier);
   out.setBackend(s.backend);
+  write_tables(out.initTables(static_cast<unsigned>(s.tables->layers.size())), *s.tables);
+  out.setSharedExperts(s.shared_experts);
+  out.setLora(s.lora);
   const auto flat = capnp::messageToFlatArray(message);
   const auto chars = flat.asBytes();
   const auto* first = reinterpret_cast<const std::byte*>(chars.begin());

@@ -17,6 +17,7 @@
 #include "schemas/base/error.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/model/model_description.hpp"
+#include "schemas/model/routing_tables.hpp"
 
 namespace moetier::transport {
 
@@ -36,17 +37,23 @@ struct routing_snapshot {
   std::uint64_t resolution_id = 0;
   model_description model;
   kernels::routing_params routing;
+  routing_tables_ptr tables;  // never null; one entry per MoE layer
   eplb::placement placement;
   eplb::shares shares;
   std::vector<snapshot_worker> workers;  // one per placement span, same order
   bool exact_allowed = false;            // the resolved backend is row_invariant
   std::string carrier;                   // "ucx", "in_process"
   std::string backend;                   // identity, for reports
+  std::uint32_t shared_experts = 0;      // pseudo-experts that every worker holds beside its slots
+  bool lora = false;                     // rows may name adapters
 
-  bool operator==(const routing_snapshot&) const = default;
+  bool operator==(const routing_snapshot& other) const;  // tables by value
 };
 
 using snapshot_ptr = std::shared_ptr<const routing_snapshot>;
+
+// Tables of a model whose routers have nothing beside their matrices.
+routing_tables_ptr plain_tables(const model_description& model);
 
 // Whether `a` is newer than `b`: by generation, then shares revision (epoch, counter).
 bool is_newer(const routing_snapshot& a, const routing_snapshot& b) noexcept;

@@ -31,8 +31,11 @@ float read_f32(const std::byte* at) noexcept {
   return v;
 }
 
-// Global slot -> local slot; -1 for none and for slots of other workers.
+// A record's slot -> local slot; -1 for none and for slots of other workers. Shared experts lie
+// behind the plan's slots.
 std::int64_t local_of(std::int32_t slot, std::uint32_t first_slot, std::uint32_t slots) noexcept {
+  if (const std::int32_t shared = transport::shared_expert_of(slot); shared >= 0)
+    return std::int64_t{slots} + shared;
   const std::int64_t local = std::int64_t{slot} - first_slot;
   return slot == k_no_slot || local < 0 || local >= slots ? -1 : local;
 }
@@ -47,22 +50,24 @@ MoeLayer::MoeLayer(const moe_layer_options& options, kernels::Backend& backend,
       ledger_(options.sources_max, use_),
       entries_(std::size_t{options.rows_max} * options.top_k_max),
       scratch_(entries_.size()),
-      slot_counts_(k_slots_per_worker_max),
+      slot_counts_(k_slots_per_worker_max + k_top_k_max),
       workspace_(nullptr, free_aligned),
       workspace_bytes_(backend.workspace_bytes(options.rows_max, options.top_k_max)) {
   workspace_.reset(allocate_aligned(workspace_bytes_));
 }
 
-void MoeLayer::install(std::shared_ptr<const generation_table> table, std::uint32_t first_slot) {
+void MoeLayer::install(std::shared_ptr<const generation_table> table, std::uint32_t first_slot,
+                       std::uint64_t resolution) {
   if (tables_[0].table != nullptr && tables_[0].table->generation() == table->generation()) {
-    tables_[0] = {std::move(table), first_slot};  // the same plan again, after a repeated command
+    tables_[0] = {std::move(table), first_slot,
+                  resolution};  // the same plan again, after a repeated command
     return;
   }
   MOETIER_ASSERT(tables_[0].table == nullptr ||
                  tables_[0].table->generation() < table->generation());
   counts_.reset(*table);
   tables_[1] = std::move(tables_[0]);
-  tables_[0] = {std::move(table), first_slot};
+  tables_[0] = {std::move(table), first_slot, resolution};
 }
 
 bool MoeLayer::release(generation_number than) {
@@ -105,10 +110,10 @@ generation_number MoeLayer::newest() const noexcept {
   return tables_[0].table == nullptr ? generation_number{} : tables_[0].table->generation();
 }
 
-const MoeLayer::placed* MoeLayer::find(generation_number generation,
-                                       plan_hash plan) const noexcept {
+const MoeLayer::placed* MoeLayer::find(const transport::exchange_key& key) const noexcept {
   for (const placed& p : tables_) {
-    if (p.table != nullptr && p.table->generation() == generation && p.table->plan() == plan) {
+    if (p.table != nullptr && p.table->generation() == key.generation &&
+        p.table->plan() == key.plan && p.resolution == key.resolution_id) {
       return &p;
     }
   }
@@ -117,7 +122,7 @@ const MoeLayer::placed* MoeLayer::find(generation_number generation,
 
 status MoeLayer::serve(const transport::arrival& work) {
   verdict v;
-  const placed* in = find(work.key.generation, work.key.plan);
+  const placed* in = find(work.key);
   const int layer_index = in == nullptr ? -1 : in->table->index_of(work.key.layer);
   if (in == nullptr) {
     v = {.code = status::stale_generation, .detail = newest().value};
@@ -149,7 +154,8 @@ MoeLayer::verdict MoeLayer::compute(const transport::arrival& work, const placed
   if (rows.empty() && work.rows > 0) return {.code = status::cancelled};  // its source is gone
 
   const std::uint32_t slots = in.table->slots(layer_index);
-  const std::span<std::uint32_t> per_slot = std::span(slot_counts_).first(slots);
+  const std::size_t pages = in.table->pages(layer_index).size();
+  const std::span<std::uint32_t> per_slot = std::span(slot_counts_).first(pages);
   const std::span<kernels::expert_entry> entries = std::span(entries_).first(entry_count_);
   kernels::group_entries(entries, scratch_, per_slot);
 
@@ -168,7 +174,7 @@ MoeLayer::verdict MoeLayer::compute(const transport::arrival& work, const placed
   if (done != kernels::compute_status::ok) return {.code = status::invalid};
 
   if ((work.key.flags & transport::k_flag_warmup) == 0) {
-    counts_.add(work.key.generation, layer_index, per_slot);
+    counts_.add(work.key.generation, layer_index, per_slot.first(slots));
   }
   rows_total_ += work.rows;
   const std::uint32_t give = mode == kernels::return_mode::partial
@@ -187,11 +193,12 @@ bool MoeLayer::read_records(const transport::arrival& work, const placed& in,
   MOETIER_ASSERT(work.records.size() >= work.rows * stride);
   entry_count_ = 0;
   for (std::uint32_t r = 0; r < work.rows; ++r) {
-    const std::byte* record = work.records.data() + r * stride + 4;
+    const std::byte* record = work.records.data() + r * stride + transport::k_record_head;
     for (std::uint32_t j = 0; j < k; ++j) {
       const std::int64_t local =
           local_of(read_i32(record + 4 * std::size_t{j}), in.first_slot, slots);
       if (local < 0) continue;
+      if (local >= static_cast<std::int64_t>(pages.size())) return false;
       if (pages[static_cast<std::size_t>(local)] == nullptr) return false;
       entries_[entry_count_++] = {
           .region = 0,
@@ -214,7 +221,7 @@ std::uint32_t MoeLayer::compact_exact(const transport::arrival& work, const plac
   const std::size_t pitch = work.shape->return_stride;
   std::uint32_t next = 0;
   for (std::uint32_t r = 0; r < work.rows; ++r) {
-    const std::byte* record = work.records.data() + r * stride + 4;
+    const std::byte* record = work.records.data() + r * stride + transport::k_record_head;
     for (std::uint32_t j = 0; j < k; ++j) {
       if (local_of(read_i32(record + 4 * std::size_t{j}), in.first_slot, slots) < 0) continue;
       const std::size_t from = std::size_t{r} * k + j;

@@ -37,7 +37,9 @@ class MoeLayer final {
            transport::WorkerHalf& half);
 
   // Rows of this generation are served from now on; keeps at most the newest two.
-  void install(std::shared_ptr<const generation_table> table, std::uint32_t first_slot);
+  // `resolution`: what it was built by; rows of another one are refused as stale.
+  void install(std::shared_ptr<const generation_table> table, std::uint32_t first_slot,
+               std::uint64_t resolution = 0);
   // Drops tables older than `than` if no visit holds them; false: still held.
   bool release(generation_number than);
 
@@ -57,6 +59,7 @@ class MoeLayer final {
   struct placed {
     std::shared_ptr<const generation_table> table;
     std::uint32_t first_slot = 0;
+    std::uint64_t resolution = 0;
   };
   struct verdict {
     status code = status::ok;
@@ -64,7 +67,7 @@ class MoeLayer final {
     std::uint64_t detail = 0;
   };
 
-  const placed* find(generation_number generation, plan_hash plan) const noexcept;
+  const placed* find(const transport::exchange_key& key) const noexcept;
   verdict compute(const transport::arrival& work, const placed& in, std::size_t layer_index);
   // Fills entries_; false: a slot of this worker is out of range or holds no expert.
   bool read_records(const transport::arrival& work, const placed& in, std::size_t layer_index);

@@ -238,10 +238,7 @@ TEST_F(c_abi, refuses_by_name_what_later_versions_bring) {
   refused([](options& o) { o.max_workers = 8; }, "max_workers is not enabled");
   refused([](options& o) { o.dispatch_dtype = 4; }, "dispatch_dtype fp8 is not enabled");
   refused([](options& o) { o.return_dtype = 2; }, "return_dtype bf16 is not enabled");
-  refused([](options& o) { o.gate = 1; }, "gate tier is not enabled");
-  refused([](options& o) { o.shared_experts = 1; }, "shared_experts tier is not enabled");
   refused([](options& o) { o.ack = 1; }, "ack manual is not enabled");
-  refused([](options& o) { o.bad_rows = 1; }, "bad_rows flag is not enabled");
   refused([](options& o) { o.on_missing = 1; }, "on_missing degrade is not enabled");
   refused([](options& o) { o.max_missing_weight = 0.5; }, "max_missing_weight is not enabled");
   refused([](options& o) { o.low_latency = 1; }, "low_latency is not enabled");
@@ -361,14 +358,17 @@ TEST_F(c_abi, takes_no_struct_whose_size_cuts_a_field) {
         return abi::guarded([&] { return abi::open_service(o, &none, world_of(tier)); });
       });
   using model = moetier_model_info;
-  expect_cuts<model>(
-      {EXTENT(model, hidden_size), EXTENT(model, intermediate_size), EXTENT(model, experts),
-       EXTENT(model, top_k), EXTENT(model, layers_total), EXTENT(model, moe_layer_count),
-       EXTENT(model, moe_layers), EXTENT(model, fingerprint), EXTENT(model, epoch),
-       EXTENT(model, generation), EXTENT(model, workers), EXTENT(model, workers_live),
-       EXTENT(model, exact_allowed), EXTENT(model, routing_method), EXTENT(model, model_type),
-       EXTENT(model, carrier), EXTENT(model, backend)},
-      [&](model* m) { return moetier_service_info(service, m); });
+  expect_cuts<model>({EXTENT(model, hidden_size),    EXTENT(model, intermediate_size),
+                      EXTENT(model, experts),        EXTENT(model, top_k),
+                      EXTENT(model, layers_total),   EXTENT(model, moe_layer_count),
+                      EXTENT(model, moe_layers),     EXTENT(model, fingerprint),
+                      EXTENT(model, epoch),          EXTENT(model, generation),
+                      EXTENT(model, workers),        EXTENT(model, workers_live),
+                      EXTENT(model, exact_allowed),  EXTENT(model, routing_method),
+                      EXTENT(model, model_type),     EXTENT(model, carrier),
+                      EXTENT(model, backend),        EXTENT(model, router_columns),
+                      EXTENT(model, shared_experts), EXTENT(model, adapters)},
+                     [&](model* m) { return moetier_service_info(service, m); });
   using options = moetier_session_options;
   expect_cuts<options>({EXTENT(options, deadline_class),
                         EXTENT(options, max_tokens),
@@ -419,9 +419,10 @@ TEST_F(c_abi, takes_no_struct_whose_size_cuts_a_field) {
        EXTENT(call, adapter_ids), EXTENT(call, token_count), EXTENT(call, hidden_ready)},
       [&](call* c) { return moetier_submit(session, c, nullptr, &ticket); });
   using result = moetier_result;
-  expect_cuts<result>({EXTENT(result, output), EXTENT(result, ids), EXTENT(result, weights),
-                       EXTENT(result, accumulate), EXTENT(result, missing_weight)},
-                      [&](result* r) { return moetier_collect(session, 5, r, nullptr); });
+  expect_cuts<result>(
+      {EXTENT(result, output), EXTENT(result, ids), EXTENT(result, weights),
+       EXTENT(result, accumulate), EXTENT(result, missing_weight), EXTENT(result, bad_rows)},
+      [&](result* r) { return moetier_collect(session, 5, r, nullptr); });
   using event = moetier_event;
   expect_cuts<event>({EXTENT(event, kind), EXTENT(event, workers_live), EXTENT(event, epoch),
                       EXTENT(event, generation)},

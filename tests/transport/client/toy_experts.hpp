@@ -51,8 +51,8 @@ std::uint32_t answer(const transport::source_shape& shape, kernels::return_mode 
     const std::byte* record = records + r * transport::record_stride(k);
     std::int32_t slots[16];
     float weights[16];
-    std::memcpy(slots, record + 4, k * 4);
-    std::memcpy(weights, record + 4 + k * 4, k * 4);
+    std::memcpy(slots, record + transport::k_record_head, k * 4);
+    std::memcpy(weights, record + transport::k_record_head + k * 4, k * 4);
     if (mode == kernels::return_mode::exact) {
       for (std::uint32_t j = 0; j < k; ++j) {
         if (slots[j] < 0) continue;
@@ -119,7 +119,9 @@ inline transport::routing_snapshot make_snapshot(const tier_shape& shape,
                     .routing = {.method = routing_method::renormalize}};
   for (const std::uint16_t layer : shape.layers)
     snapshot.model.moe_layers.push_back(layer_id(layer));
+  snapshot.model.router_width = shape.hidden_size;
   snapshot.model.fingerprint = 42;
+  snapshot.tables = transport::plain_tables(snapshot.model);
   snapshot.routing = {{.method = routing_method::renormalize}, shape.experts, shape.top_k};
   auto placement = eplb::default_placement(shape.experts, snapshot.model.moe_layers, spans);
   if (!placement) std::abort();

@@ -74,8 +74,10 @@ class toy_link final : public tier_link {
   bool session_lost(session_id session) const override {
     return tier_.lost.contains(session.value);
   }
-  expected<std::string> status_json(duration_ns) override { return std::string("{}"); }
-  expected<std::string> placement_json(duration_ns) override { return std::string("{}"); }
+  expected<std::string> document(admin_document, duration_ns) override { return std::string("{}"); }
+  expected<layer_router_ptr> router(layer_id, duration_ns) override {
+    return fail(reason::not_enabled, "gate tier");
+  }
   void on_event(std::function<void(link_event, session_id)> sink) override {
     tier_.sink = std::move(sink);
   }

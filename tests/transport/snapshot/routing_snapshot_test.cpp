@@ -23,8 +23,10 @@ routing_snapshot small_snapshot() {
              .routing = {.method = routing_method::renormalize_naive},
              .activation = {},
              .format = {.stored = dtype::bf16},
+             .router_width = 64,
              .fingerprint = 77};
   s.routing = {.rule = s.model.routing, .experts = 4, .top_k = 2};
+  s.tables = plain_tables(s.model);
   s.placement = *eplb::default_placement(4, s.model.moe_layers, eplb::spans_of({3, 3}));
   s.shares = eplb::shares::even(s.placement, {true, false}, {epoch_number{4}, 2});
   s.workers = {{worker_id{0}, incarnation_id{11}, true, {std::byte{1}, std::byte{2}}},

@@ -101,6 +101,9 @@ typedef struct moetier_model_info {
   char model_type[32];
   char carrier[32];
   char backend[64];
+  uint32_t router_columns; /* of logits; more than experts where some experts are the identity */
+  uint32_t shared_experts; /* that the tier can compute; 0 = none */
+  uint32_t adapters;       /* 1: calls may name adapters */
 } moetier_model_info;
 
 enum {
@@ -136,9 +139,11 @@ typedef struct moetier_session_options {
   /* Not enabled yet: anything but 0 (or AUTO, F32 for the dtypes) is MOETIER_UNSUPPORTED. */
   uint32_t max_workers;
   uint32_t dispatch_dtype, return_dtype;
+  /* TIER: the tier computes logits of calls that bring none; the tier adds the shared experts. */
   uint32_t gate, shared_experts;
-  uint32_t ack;
-  uint32_t bad_rows;
+  uint32_t ack;      /* not enabled yet: AUTO only */
+  uint32_t bad_rows; /* FLAG: a bad row of logits gets ids -1 and a flag instead of an error */
+  /* Not enabled yet: must be 0. */
   uint32_t on_missing;
   double max_missing_weight;
   uint32_t low_latency;
@@ -178,13 +183,13 @@ typedef struct moetier_call {
   uint16_t repeat_idx;
   uint16_t repeat_count;   /* 0 = 1 */
   const DLTensor* hidden;  /* [T, H] f32, f16 or bf16; NULL = no tokens */
-  const DLTensor* logits;  /* [T, E] f32, f16 or bf16; or NULL with ids and weights */
+  const DLTensor* logits;  /* [T, router_columns] f32, f16 or bf16; or NULL with ids and weights */
   const DLTensor* ids;     /* [T, k] i32 or i64; -1 = no expert */
   const DLTensor* weights; /* [T, k] f32 */
   uint64_t deadline_ns;    /* from now; 0 = the session's */
+  const DLTensor* token_ids;   /* [T] i32 or i64; needed where the layer hashes them */
+  const DLTensor* adapter_ids; /* [T] i32 or i64, -1 = none; NULL = none */
   /* Not enabled yet: must be NULL. */
-  const DLTensor* token_ids;
-  const DLTensor* adapter_ids;
   const DLTensor* token_count;
   void* hidden_ready;
 } moetier_call;
@@ -196,6 +201,7 @@ typedef struct moetier_result {
   const DLTensor* weights;        /* [T, k] f32; no two of the three overlap */
   uint32_t accumulate;            /* not enabled yet */
   const DLTensor* missing_weight; /* not enabled yet */
+  const DLTensor* bad_rows;       /* [T] u8, 1 = not routed; NULL = not wanted */
 } moetier_result;
 
 typedef struct moetier_pair {

@@ -64,6 +64,7 @@ service::service(service_world world, std::unique_ptr<client::tier_link> link, s
       tenant_(std::move(tenant)),
       first_(std::move(first)),
       link_(std::move(link)) {
+  routers_ = std::make_unique<client::router_cache>(*link_);
   for (const layer_id layer : first_->model.moe_layers) layers_.push_back(layer.value);
   link_->on_event([this](client::link_event event, session_id which) { hear(event, which); });
 }
@@ -89,6 +90,9 @@ expected<moetier_model_info> service::info() {
   info.workers_live = live_workers(*newest);
   info.exact_allowed = newest->exact_allowed ? 1 : 0;
   info.routing_method = static_cast<std::uint32_t>(newest->routing.rule.method);
+  info.router_columns = model.columns();
+  info.shared_experts = newest->shared_experts;
+  info.adapters = newest->lora ? 1 : 0;
   copy_text(info.model_type, model.model_type);
   copy_text(info.carrier, newest->carrier);
   copy_text(info.backend, newest->backend);

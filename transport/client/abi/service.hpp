@@ -12,6 +12,7 @@
 
 #include "transport/client/abi/fork_mark.hpp"
 #include "transport/client/abi/moetier.h"
+#include "transport/client/link/router_cache.hpp"
 #include "transport/client/link/tier_link.hpp"
 #include "transport/communication.hpp"
 
@@ -39,6 +40,8 @@ class service final {
   const std::string& tenant() const noexcept { return tenant_; }
   // The carrier of that name, opened at its first use; a tier has one.
   expected<transport::Communication*> carrier(const std::string& name);
+  // For sessions whose gate is on the tier; fetched at a layer's first use.
+  expected<client::layer_router_ptr> router(layer_id layer) { return routers_->get(layer); }
   void enter(session& s);
   void leave(session& s) noexcept;
 
@@ -58,6 +61,7 @@ class service final {
   std::string carrier_name_;
   std::vector<session*> sessions_;
 
+  std::unique_ptr<client::router_cache> routers_;
   std::unique_ptr<client::tier_link> link_;  // last: its thread is gone before the rest is
 };
 

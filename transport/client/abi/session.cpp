@@ -32,18 +32,6 @@ incarnation_id random_incarnation() {
   return incarnation_id(high << 32 | random());
 }
 
-bool overlap(const tensor_view& a, const tensor_view& b) noexcept {
-  return a.rows > 0 && b.rows > 0 && a.data < b.end() && b.data < a.end();
-}
-
-// Of a result's parts: what one of them gets would overwrite the other.
-expected<void> check_apart(const char* name, const tensor_view& a, const char* other,
-                           const tensor_view& b) {
-  if (!overlap(a, b)) return {};
-  return fail(reason::invalid_argument, name, fmt::format("partly in {}", other),
-              "memory apart from it");
-}
-
 }  // namespace
 
 // --- life ---------------------------------------------------------------------------------------
@@ -63,6 +51,9 @@ expected<std::unique_ptr<session>> session::open(service& owner,
                                   .micro_batches = std::max(1u, options.micro_batches),
                                   .top_k = options.top_k,
                                   .return_mode = static_cast<std::uint8_t>(options.return_mode),
+                                  .gate_on_tier = options.gate == MOETIER_SIDE_TIER,
+                                  .shared_experts = options.shared_experts == MOETIER_SIDE_TIER,
+                                  .flags_bad_rows = options.bad_rows == MOETIER_BAD_ROWS_FLAG,
                                   .model_fingerprint = 0};
   const duration_ns limit = options.open_timeout_ns == 0
                                 ? k_open_default
@@ -86,9 +77,16 @@ expected<std::unique_ptr<session>> session::open(service& owner,
       .top_k = lease.top_k,
       .mode = static_cast<kernels::return_mode>(options.return_mode),
       .rows_per_chunk_max = options.max_rows_per_chunk,
+      .shared_experts = wish.shared_experts,
+      .flags_bad_rows = wish.flags_bad_rows,
       .wait_newer = [&link](const transport::routing_snapshot& seen,
                             duration_ns wait) { return link.wait_newer(seen, wait); },
       .newest = [&link] { return link.newest(); }};
+  if (wish.gate_on_tier) {
+    source.router = [&owner, layers = lease.snapshot->model.moe_layers](std::size_t index) {
+      return owner.router(layers[index]);
+    };
+  }
   if (lease.call_deadline != 0) source.call_deadline = lease.call_deadline;
   if (options.call_deadline_ns != 0) source.call_deadline = options.call_deadline_ns;
   made->options_.call_deadline_ns = source.call_deadline;
@@ -108,12 +106,13 @@ session::session(service& owner, const moetier_session_options& options,
                  client::session_granted granted)
     : owner_(owner), options_(options), granted_(std::move(granted)) {
   hidden_size_ = granted_.snapshot->model.hidden_size;
-  experts_ = granted_.snapshot->model.experts;
   places_.resize(granted_.micro_batches);
   words_.resize(granted_.micro_batches);
-  const std::size_t picks = std::size_t{granted_.tokens_max} * granted_.top_k;
-  ids_.resize(picks);
-  weights_.resize(picks);
+  tensors_ =
+      std::make_unique<call_tensors>(tensor_sizes{.tokens_max = granted_.tokens_max,
+                                                  .hidden_size = hidden_size_,
+                                                  .columns = granted_.snapshot->model.columns(),
+                                                  .top_k = granted_.top_k});
   generation_told_ = granted_.snapshot->generation.value;
   owner_.enter(*this);
 }
@@ -223,91 +222,15 @@ expected<duration_ns> session::limit_of(std::uint64_t wish) const {
   return std::min(limit, step_until_ - now);
 }
 
-expected<void> session::read_ids(const DLTensor* tensor, std::uint32_t tokens) {
-  const std::uint32_t k = granted_.top_k;
-  const auto view = view_of("ids", tensor, tokens, k);
-  if (!view) return unexpected_error(view.error());
-  if (view->type != dtype::i32 && view->type != dtype::i64) {
-    return fail(reason::invalid_dtype, "ids", dtype_name(view->type), "i32 or i64");
-  }
-  for (std::uint32_t t = 0; t < tokens; ++t) {
-    const std::byte* row = view->data + t * view->pitch;
-    std::int32_t* out = ids_.data() + std::size_t{t} * k;
-    if (view->type == dtype::i32) {
-      std::memcpy(out, row, k * sizeof(std::int32_t));
-      continue;
-    }
-    for (std::uint32_t j = 0; j < k; ++j) {
-      std::int64_t id = 0;
-      std::memcpy(&id, row + j * sizeof id, sizeof id);
-      if (id < -1 || id >= std::int64_t{experts_}) {
-        return fail(reason::invalid_expert, t, j, id, experts_ - 1);
-      }
-      out[j] = static_cast<std::int32_t>(id);
-    }
-  }
-  return {};
-}
-
-expected<void> session::read_weights(const DLTensor* tensor, std::uint32_t tokens) {
-  const std::uint32_t k = granted_.top_k;
-  const auto view = view_of("weights", tensor, tokens, k);
-  if (!view) return unexpected_error(view.error());
-  if (view->type != dtype::f32) {
-    return fail(reason::invalid_dtype, "weights", dtype_name(view->type), "f32");
-  }
-  for (std::uint32_t t = 0; t < tokens; ++t) {
-    std::memcpy(weights_.data() + std::size_t{t} * k, view->data + t * view->pitch,
-                k * sizeof(float));
-  }
-  return {};
-}
-
-expected<client::layer_call> session::read_call(const moetier_call& call, tensor_view& hidden) {
-  if (auto ok = check_wish(call); !ok) return unexpected_error(ok.error());
-  const auto rows = view_of("hidden", call.hidden, hidden_size_);
-  if (!rows) return unexpected_error(rows.error());
-  hidden = *rows;
-  if (hidden.rows > granted_.tokens_max) {
-    return fail(reason::capacity, hidden.rows, granted_.tokens_max);
-  }
-  client::layer_call read{.layer = layer_id(call.layer),
-                          .micro_batch = call.micro_batch,
-                          .repeat_idx = call.repeat_idx,
-                          .repeat_count = std::max<std::uint16_t>(1, call.repeat_count),
-                          .tokens = hidden.rows,
-                          .hidden = hidden.data,
-                          .hidden_type = hidden.type,
-                          .hidden_pitch = hidden.pitch};
-  if (call.logits != nullptr) {
-    const auto logits = view_of("logits", call.logits, hidden.rows, experts_);
-    if (!logits) return unexpected_error(logits.error());
-    read.logits = logits->data;
-    read.logits_type = logits->type;
-    read.logits_pitch = logits->pitch;
-  }
-  const std::size_t picks = std::size_t{hidden.rows} * granted_.top_k;
-  if (call.ids != nullptr) {
-    if (auto ok = read_ids(call.ids, hidden.rows); !ok) return unexpected_error(ok.error());
-    read.ids = std::span<const std::int32_t>(ids_.data(), picks);
-  }
-  if (call.weights != nullptr) {
-    if (auto ok = read_weights(call.weights, hidden.rows); !ok) {
-      return unexpected_error(ok.error());
-    }
-    read.weights = std::span<const float>(weights_.data(), picks);
-  }
-  const auto limit = limit_of(call.deadline_ns);
-  if (!limit) return unexpected_error(limit.error());
-  read.deadline = *limit;
-  return read;
-}
-
 expected<moetier_ticket> session::submit(const moetier_call& call) {
   if (auto ok = check_lease(); !ok) return unexpected_error(ok.error());
+  if (auto ok = check_wish(call); !ok) return unexpected_error(ok.error());
   tensor_view hidden;
-  const auto read = read_call(call, hidden);
+  auto read = tensors_->read(call, hidden);
   if (!read) return unexpected_error(read.error());
+  const auto limit = limit_of(call.deadline_ns);
+  if (!limit) return unexpected_error(limit.error());
+  read->deadline = *limit;
   if (auto ok = source_->submit(*read); !ok) {
     // What is refused before it is sent fails no step, but a call without replica does.
     if (ok.error().code == status::unavailable) {
@@ -334,56 +257,6 @@ expected<void> session::known_ticket(moetier_ticket ticket) const {
   return fail(reason::invalid_argument, "ticket", ticket, "one of this session's newest tickets");
 }
 
-expected<client::layer_result> session::read_result(const moetier_result& result, const place& at) {
-  if (auto ok = check_wish(result); !ok) return unexpected_error(ok.error());
-  const auto output = view_of("output", result.output, at.tokens, hidden_size_);
-  if (!output) return unexpected_error(output.error());
-  const bool is_hidden = output->data == at.hidden.data && output->pitch == at.hidden.pitch &&
-                         output->type == at.hidden.type;
-  if (!is_hidden && overlap(*output, at.hidden)) {
-    return fail(reason::invalid_argument, "output", "partly in hidden",
-                "hidden itself or memory apart from it");
-  }
-  client::layer_result read{.output = output->data, .type = output->type, .pitch = output->pitch};
-  tensor_view told_ids;
-  const std::size_t picks = std::size_t{at.tokens} * granted_.top_k;
-  if (result.ids != nullptr) {
-    const auto ids = view_of("ids", result.ids, at.tokens, granted_.top_k);
-    if (!ids) return unexpected_error(ids.error());
-    if (ids->type != dtype::i32) {
-      return fail(reason::invalid_dtype, "ids", dtype_name(ids->type), "i32");
-    }
-    if (ids->rows > 1 && ids->pitch != granted_.top_k * sizeof(std::int32_t)) {
-      return fail(reason::invalid_argument, "the row stride of ids", ids->pitch / 4,
-                  fmt::format("{}", granted_.top_k));
-    }
-    if (auto ok = check_apart("ids", *ids, "output", *output); !ok) {
-      return unexpected_error(ok.error());
-    }
-    told_ids = *ids;
-    read.ids = std::span(reinterpret_cast<std::int32_t*>(ids->data), picks);
-  }
-  if (result.weights != nullptr) {
-    const auto weights = view_of("weights", result.weights, at.tokens, granted_.top_k);
-    if (!weights) return unexpected_error(weights.error());
-    if (weights->type != dtype::f32) {
-      return fail(reason::invalid_dtype, "weights", dtype_name(weights->type), "f32");
-    }
-    if (weights->rows > 1 && weights->pitch != granted_.top_k * sizeof(float)) {
-      return fail(reason::invalid_argument, "the row stride of weights", weights->pitch / 4,
-                  fmt::format("{}", granted_.top_k));
-    }
-    if (auto ok = check_apart("weights", *weights, "output", *output); !ok) {
-      return unexpected_error(ok.error());
-    }
-    if (auto ok = check_apart("weights", *weights, "ids", told_ids); !ok) {
-      return unexpected_error(ok.error());
-    }
-    read.weights = std::span(reinterpret_cast<float*>(weights->data), picks);
-  }
-  return read;
-}
-
 expected<void> session::collect(moetier_ticket ticket, const moetier_result& result) {
   if (auto ok = known_ticket(ticket); !ok) return ok;
   const std::uint16_t u = micro_batch_of(ticket);
@@ -391,7 +264,8 @@ expected<void> session::collect(moetier_ticket ticket, const moetier_result& res
   if (!p.outstanding) {
     return fail(reason::sequence, "collect", fmt::format("ticket {} has ended", ticket));
   }
-  const auto read = read_result(result, p);
+  if (auto ok = check_wish(result); !ok) return ok;
+  const auto read = tensors_->read(result, p.tokens, p.hidden);
   if (!read) return unexpected_error(read.error());
   auto ended = source_->collect(u, *read);
   // A refused result leaves the ticket as it was.

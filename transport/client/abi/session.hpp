@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "transport/client/abi/call_tensors.hpp"
 #include "transport/client/abi/event_queue.hpp"
 #include "transport/client/abi/moetier.h"
 #include "transport/client/abi/service.hpp"
@@ -59,10 +60,6 @@ class session final {
   };
 
   session(service& owner, const moetier_session_options& options, client::session_granted granted);
-  expected<client::layer_call> read_call(const moetier_call& call, tensor_view& hidden);
-  expected<void> read_ids(const DLTensor* tensor, std::uint32_t tokens);
-  expected<void> read_weights(const DLTensor* tensor, std::uint32_t tokens);
-  expected<client::layer_result> read_result(const moetier_result& result, const place& at);
   expected<duration_ns> limit_of(std::uint64_t wish) const;
   expected<void> check_lease() const;
   void write_word(std::uint16_t micro_batch, status code);
@@ -76,11 +73,9 @@ class session final {
   std::atomic<bool> lost_{false};
 
   std::uint32_t hidden_size_ = 0;
-  std::uint32_t experts_ = 0;
+  std::unique_ptr<call_tensors> tensors_;
   std::vector<place> places_;               // by micro-batch
   std::vector<moetier_status_word> words_;  // by micro-batch
-  std::vector<std::int32_t> ids_;           // [tokens_max, k]: dense copies of a call's picks
-  std::vector<float> weights_;
   moetier_ticket last_ticket_ = 0;
   duration_ns step_limit_ = 0;
   time_ns step_until_ = 0;  // 0 = no deadline

@@ -24,8 +24,8 @@ inline bool is_boundary(const moetier_service_options& s, std::uint32_t size) no
 }
 
 inline bool is_boundary(const moetier_model_info& s, std::uint32_t size) noexcept {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t] = s;
-  return is_between(size, s, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w] = s;
+  return is_between(size, s, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v, w);
 }
 
 inline bool is_boundary(const moetier_session_options& s, std::uint32_t size) noexcept {
@@ -54,8 +54,8 @@ inline bool is_boundary(const moetier_call& s, std::uint32_t size) noexcept {
 }
 
 inline bool is_boundary(const moetier_result& s, std::uint32_t size) noexcept {
-  const auto& [a, b, c, d, e, f, g] = s;
-  return is_between(size, s, a, b, c, d, e, f, g);
+  const auto& [a, b, c, d, e, f, g, h] = s;
+  return is_between(size, s, a, b, c, d, e, f, g, h);
 }
 
 inline bool is_boundary(const moetier_event& s, std::uint32_t size) noexcept {

@@ -96,4 +96,23 @@ expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uin
   return view;
 }
 
+expected<tensor_view> vector_of(const char* name, const DLTensor* tensor, std::uint32_t rows) {
+  if (tensor == nullptr || tensor->ndim != 1 || tensor->shape == nullptr) {
+    return fail(reason::invalid_shape, name,
+                tensor == nullptr || tensor->shape == nullptr || tensor->ndim < 0
+                    ? std::string("nothing")
+                    : shape_text(*tensor),
+                fmt::format("[{}]", rows));
+  }
+  if (tensor->shape[0] != std::int64_t{rows})
+    return fail(reason::invalid_shape, name, shape_text(*tensor), fmt::format("[{}]", rows));
+  std::int64_t shape[2] = {tensor->shape[0], 1};
+  std::int64_t strides[2] = {tensor->strides == nullptr ? 1 : tensor->strides[0], 1};
+  DLTensor column = *tensor;
+  column.ndim = 2;
+  column.shape = shape;
+  column.strides = strides;
+  return view_of(name, &column, 1);
+}
+
 }  // namespace moetier::abi

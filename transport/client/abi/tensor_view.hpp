@@ -33,4 +33,7 @@ expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uin
 expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uint32_t rows,
                               std::uint32_t width);
 
+// One element a row: a [rows] tensor as a view of width 1.
+expected<tensor_view> vector_of(const char* name, const DLTensor* tensor, std::uint32_t rows);
+
 }  // namespace moetier::abi

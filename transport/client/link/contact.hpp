@@ -41,13 +41,27 @@ class contact final : private kj::TaskSet::ErrorHandler {
   reply<void> close(session_id session, duration_ns limit);
   // Requires: what `call` points to lives until the answer is there.
   reply<thin_result> forward(session_id session, const thin_call& call);
-  reply<std::string> document(bool placement, duration_ns limit);
+  // As many rows of a layer's router as one message takes.
+  struct router_rows {
+    layer_router
+        part;  // columns of the whole matrix; `matrix` holds whole rows from the first one asked
+  };
+  reply<router_rows> router(layer_id layer, std::uint32_t first_row, duration_ns limit);
+  reply<std::string> document(admin_document which, duration_ns limit);
 
   // Runs `work` to its end; dropped with this object.
   void add(kj::Promise<void> work) { tasks_.add(kj::mv(work)); }
 
  private:
-  struct session;
+  struct session {
+    session_wish wish;
+    session_id server_id;  // differs from our name for it once a thin session was opened anew
+    duration_ns lease = 0;
+    duration_ns call_deadline = 0;
+    kj::Maybe<rpc::Session::Client> capability;
+    std::uint64_t number = 0;    // connection of the capability
+    std::optional<error> ended;  // by the coordinator
+  };
 
   // One try of a call on the connection in use; null: not possible now, try after the next change.
   template <class T>

@@ -1,5 +1,6 @@
 #include "transport/client/link/rows_codec.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 namespace moetier::client {
 namespace {
 
+constexpr std::size_t k_piece_bytes = 4u << 20;  // of a router, in one message
 constexpr std::string_view k_row_dtypes = "f32, f16, bf16";
 
 expected<dtype> row_dtype(std::string_view name, std::uint8_t number) {
@@ -52,6 +54,17 @@ std::vector<std::byte> copied_bytes(capnp::Data::Reader data) {
   return {bytes.begin(), bytes.end()};
 }
 
+// Integers, one a token, or none.
+expected<void> check_per_token(std::string_view name, std::uint64_t given, std::uint64_t tokens) {
+  if (given == 0) return {};
+  return check_count(name, given, tokens, 1);
+}
+
+std::size_t row_bytes(const thin_call& call) noexcept {
+  return call.hidden.size() + call.logits.size() + call.ids.size_bytes() +
+         call.weights.size_bytes() + call.token_ids.size_bytes() + call.adapter_ids.size_bytes();
+}
+
 }  // namespace
 
 capnp::Data::Reader data_of(std::span<const std::byte> bytes) noexcept {
@@ -66,6 +79,9 @@ void write_wish(rpc::Tier::Wish::Builder to, const session_wish& wish) {
   to.setTopK(wish.top_k);
   to.setReturnMode(wish.return_mode);
   to.setThin(wish.thin);
+  to.setGate(wish.gate_on_tier ? 1 : 0);
+  to.setSharedExperts(wish.shared_experts ? 1 : 0);
+  to.setBadRows(wish.flags_bad_rows ? 1 : 0);
   to.setModelFingerprint(wish.model_fingerprint);
 }
 
@@ -88,16 +104,13 @@ transport::source_shape read_shape(rpc::Session::Shape::Reader from) noexcept {
 }
 
 expected<void> check_forward_size(const thin_call& call) {
-  const std::size_t bytes = call.hidden.size() + call.logits.size() + call.ids.size_bytes() +
-                            call.weights.size_bytes() + k_message_overhead_bytes;
+  const std::size_t bytes = row_bytes(call) + k_message_overhead_bytes;
   if (bytes <= k_rpc_message_bytes_max) return {};
   return fail(reason::limit_exceeded, "bytes of one forward", bytes, k_rpc_message_bytes_max);
 }
 
 capnp::MessageSize rows_size_hint(const thin_call& call) noexcept {
-  const std::size_t bytes =
-      call.hidden.size() + call.logits.size() + call.ids.size_bytes() + call.weights.size_bytes();
-  return {bytes / sizeof(capnp::word) + 64, 0};
+  return {row_bytes(call) / sizeof(capnp::word) + 64, 0};
 }
 
 void write_rows(rpc::Session::Rows::Builder to, const thin_call& call) {
@@ -109,6 +122,8 @@ void write_rows(rpc::Session::Rows::Builder to, const thin_call& call) {
   to.setLogits(data_of(call.logits));
   to.setIds(kj::arrayPtr(call.ids.data(), call.ids.size()));
   to.setWeights(kj::arrayPtr(call.weights.data(), call.weights.size()));
+  to.setTokenIds(kj::arrayPtr(call.token_ids.data(), call.token_ids.size()));
+  to.setAdapterIds(kj::arrayPtr(call.adapter_ids.data(), call.adapter_ids.size()));
 }
 
 expected<thin_rows> read_rows(rpc::Session::Rows::Reader from, const thin_limits& limits) {
@@ -147,18 +162,72 @@ expected<thin_rows> read_rows(rpc::Session::Rows::Reader from, const thin_limits
       return unexpected_error(ok.error());
     if (auto ok = check_count("weights", weights.size(), tokens, limits.top_k); !ok)
       return unexpected_error(ok.error());
-  } else {
+  } else if (!limits.gate_on_tier || logits.size() > 0) {
     const auto logits_type = row_dtype("logits", from.getLogitsDtype());
     if (!logits_type) return unexpected_error(logits_type.error());
     rows.logits_type = *logits_type;
-    if (auto ok = check_bytes("logits", logits.size(), tokens, limits.experts, *logits_type); !ok)
+    if (auto ok = check_bytes("logits", logits.size(), tokens, limits.columns, *logits_type); !ok)
       return unexpected_error(ok.error());
   }
   rows.hidden = copied_bytes(hidden);
   rows.logits = copied_bytes(logits);
   rows.ids = copied<std::int32_t>(ids);
   rows.weights = copied<float>(weights);
+  const auto token_ids = from.getTokenIds();
+  const auto adapter_ids = from.getAdapterIds();
+  if (auto ok = check_per_token("token_ids", token_ids.size(), tokens); !ok)
+    return unexpected_error(ok.error());
+  if (auto ok = check_per_token("adapter_ids", adapter_ids.size(), tokens); !ok)
+    return unexpected_error(ok.error());
+  rows.token_ids = copied<std::int32_t>(token_ids);
+  rows.adapter_ids = copied<std::int32_t>(adapter_ids);
   return rows;
+}
+
+void write_router_rows(rpc::Tier::RouterRows::Builder to, const layer_router& router,
+                       std::uint32_t first_row) {
+  const std::size_t row = std::size_t{router.width} * dtype_bytes(router.type);
+  const std::size_t rows = std::min<std::size_t>(router.columns - first_row,
+                                                 std::max<std::size_t>(1, k_piece_bytes / row));
+  to.setColumns(router.columns);
+  to.setWidth(router.width);
+  to.setDtype(static_cast<std::uint8_t>(router.type));
+  to.setRows(data_of(std::span(router.matrix).subspan(first_row * row, rows * row)));
+  if (first_row == 0) to.setBias(kj::arrayPtr(router.bias.data(), router.bias.size()));
+}
+
+expected<layer_router> read_router_rows(rpc::Tier::RouterRows::Reader from) {
+  layer_router piece;
+  const auto type = row_dtype("router", from.getDtype());
+  if (!type) return unexpected_error(type.error());
+  piece.type = *type;
+  piece.columns = from.getColumns();
+  piece.width = from.getWidth();
+  const std::size_t row = std::size_t{piece.width} * dtype_bytes(piece.type);
+  const auto rows = from.getRows();
+  const auto bias = from.getBias();
+  const bool sound = piece.columns >= 1 && piece.columns <= 2 * k_experts_max && row > 0 &&
+                     piece.width <= k_hidden_max && rows.size() >= row && rows.size() % row == 0 &&
+                     (bias.size() == 0 || bias.size() == piece.columns);
+  if (!sound) return fail(reason::frame_malformed, "a router's rows do not fit it");
+  piece.matrix = copied_bytes(rows);
+  piece.bias = copied<float>(bias);
+  return piece;
+}
+
+expected<void> join(layer_router& whole, layer_router piece, std::uint32_t& next) {
+  if (next == 0) {
+    whole = std::move(piece);
+  } else {
+    if (piece.columns != whole.columns || piece.width != whole.width || piece.type != whole.type)
+      return fail(reason::frame_malformed, "pieces of a router differ");
+    whole.matrix.insert(whole.matrix.end(), piece.matrix.begin(), piece.matrix.end());
+  }
+  const std::size_t rows =
+      whole.matrix.size() / (std::size_t{whole.width} * dtype_bytes(whole.type));
+  if (rows > whole.columns) return fail(reason::frame_malformed, "a router has too many rows");
+  next = static_cast<std::uint32_t>(rows);
+  return {};
 }
 
 void write_sums(rpc::Session::Sums::Builder to, const thin_result& result) {
@@ -167,6 +236,7 @@ void write_sums(rpc::Session::Sums::Builder to, const thin_result& result) {
   to.setWeights(kj::arrayPtr(result.weights.data(), result.weights.size()));
   to.setGeneration(result.generation.value);
   to.setEpoch(result.epoch.value);
+  to.setBadRows(data_of(std::as_bytes(std::span(result.bad_rows))));
 }
 
 expected<thin_result> read_sums(rpc::Session::Sums::Reader from, std::uint32_t tokens) {
@@ -174,14 +244,17 @@ expected<thin_result> read_sums(rpc::Session::Sums::Reader from, std::uint32_t t
   const auto ids = from.getIds();
   const auto weights = from.getWeights();
   const std::uint64_t row = tokens == 0 ? 0 : output.size() / tokens;
-  const bool sound =
-      row * tokens == output.size() && row % sizeof(float) == 0 && ids.size() == weights.size();
+  const auto bad_rows = from.getBadRows();
+  const bool sound = (bad_rows.size() == 0 || bad_rows.size() == tokens) &&
+                     row * tokens == output.size() && row % sizeof(float) == 0 &&
+                     ids.size() == weights.size();
   if (!sound) return fail(reason::frame_malformed, "sums do not fit their rows");
   thin_result result;
   result.output.resize(output.size() / sizeof(float));
   if (!result.output.empty()) std::memcpy(result.output.data(), output.begin(), output.size());
   result.ids = copied<std::int32_t>(ids);
   result.weights = copied<float>(weights);
+  result.bad_rows.assign(bad_rows.begin(), bad_rows.end());
   result.generation = generation_number(from.getGeneration());
   result.epoch = epoch_number(from.getEpoch());
   return result;

@@ -19,14 +19,17 @@ struct thin_rows {
   std::vector<std::byte> logits;
   std::vector<std::int32_t> ids;
   std::vector<float> weights;
+  std::vector<std::int32_t> token_ids;
+  std::vector<std::int32_t> adapter_ids;
 };
 
 // What rows are measured against.
 struct thin_limits {
   std::uint32_t tokens_max = 0;
   std::uint32_t hidden_size = 0;
-  std::uint32_t experts = 0;
+  std::uint32_t columns = 0;  // of logits
   std::uint32_t top_k = 0;
+  bool gate_on_tier = false;  // rows may come without logits and ids
 };
 
 capnp::Data::Reader data_of(std::span<const std::byte> bytes) noexcept;
@@ -42,6 +45,13 @@ void write_rows(rpc::Session::Rows::Builder to, const thin_call& call);
 // Everything about the rows that sizes can tell; ids, weights and logits themselves are judged by
 // the source half. Refuses too rows whose answer would exceed a message.
 expected<thin_rows> read_rows(rpc::Session::Rows::Reader from, const thin_limits& limits);
+
+// A run of a router's rows that fits a message, from `first_row` on. Requires: first_row < columns.
+void write_router_rows(rpc::Tier::RouterRows::Builder to, const layer_router& router,
+                       std::uint32_t first_row);
+expected<layer_router> read_router_rows(rpc::Tier::RouterRows::Reader from);
+// Appends a piece that begins at row `next` and moves `next` on.
+expected<void> join(layer_router& whole, layer_router piece, std::uint32_t& next);
 
 void write_sums(rpc::Session::Sums::Builder to, const thin_result& result);
 expected<thin_result> read_sums(rpc::Session::Sums::Reader from, std::uint32_t tokens);

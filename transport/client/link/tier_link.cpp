@@ -12,6 +12,7 @@
 
 #include "schemas/base/mix.hpp"
 #include "transport/client/link/contact.hpp"
+#include "transport/client/link/rows_codec.hpp"
 
 namespace moetier::client {
 namespace {
@@ -65,11 +66,21 @@ class link final : public tier_link {
   expected<thin_result> forward(session_id session, const thin_call& call) override {
     return ask<thin_result>([&call, session](contact& c) { return c.forward(session, call); });
   }
-  expected<std::string> status_json(duration_ns limit) override {
-    return ask<std::string>([=](contact& c) { return c.document(false, limit); });
+  expected<layer_router_ptr> router(layer_id layer, duration_ns limit) override {
+    const time_ns end = monotonic_now() + limit;
+    auto whole = std::make_shared<layer_router>();
+    for (std::uint32_t next = 0; next == 0 || next < whole->columns;) {
+      const time_ns now = monotonic_now();
+      auto piece = ask<contact::router_rows>(
+          [=](contact& c) { return c.router(layer, next, now < end ? end - now : 1); });
+      if (!piece) return unexpected_error(piece.error());
+      if (auto joined = join(*whole, std::move(piece->part), next); !joined)
+        return unexpected_error(joined.error());
+    }
+    return layer_router_ptr(std::move(whole));
   }
-  expected<std::string> placement_json(duration_ns limit) override {
-    return ask<std::string>([=](contact& c) { return c.document(true, limit); });
+  expected<std::string> document(admin_document which, duration_ns limit) override {
+    return ask<std::string>([=](contact& c) { return c.document(which, limit); });
   }
 
   transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,

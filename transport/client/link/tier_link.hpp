@@ -17,6 +17,7 @@
 #include "schemas/base/error.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/base/time.hpp"
+#include "transport/client/source/layer_router.hpp"
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
 
@@ -30,6 +31,9 @@ struct session_wish {
   std::uint32_t top_k = 0;              // 0 = the model's
   std::uint8_t return_mode = 0;         // 0 partial, 1 exact
   bool thin = false;                    // the gateway serves it
+  bool gate_on_tier = false;            // calls may come without logits and ids
+  bool shared_experts = false;          // the tier computes and adds them
+  bool flags_bad_rows = false;          // a bad row of logits is flagged, not an error
   std::uint64_t model_fingerprint = 0;  // 0 = any
 };
 
@@ -51,9 +55,11 @@ struct thin_call {
   dtype hidden_type = dtype::f32;
   std::span<const std::byte> hidden;  // [tokens, H], dense
   dtype logits_type = dtype::f32;
-  std::span<const std::byte> logits;  // [tokens, E] or empty
-  std::span<const std::int32_t> ids;  // [tokens, k] or empty
-  std::span<const float> weights;     // [tokens, k] or empty
+  std::span<const std::byte> logits;            // [tokens, columns] or empty
+  std::span<const std::int32_t> ids;            // [tokens, k] or empty
+  std::span<const float> weights;               // [tokens, k] or empty
+  std::span<const std::int32_t> token_ids{};    // [tokens] or empty
+  std::span<const std::int32_t> adapter_ids{};  // [tokens] or empty
   duration_ns deadline = 0;
 };
 
@@ -61,9 +67,12 @@ struct thin_result {
   std::vector<float> output;      // [tokens, H]
   std::vector<std::int32_t> ids;  // [tokens, k], as routed
   std::vector<float> weights;
+  std::vector<std::uint8_t> bad_rows;  // [tokens] if the session flags them
   generation_number generation;
   epoch_number epoch;
 };
+
+enum class admin_document : std::uint8_t { status, placement, resolution, adapters };
 
 class tier_link {
  public:
@@ -81,9 +90,10 @@ class tier_link {
                                              duration_ns limit) = 0;
   virtual transport::snapshot_ptr newest() const = 0;  // never blocks; may be null before the first
   virtual bool session_lost(session_id session) const = 0;
+  // A layer's router, fetched piece by piece.
+  virtual expected<layer_router_ptr> router(layer_id layer, duration_ns limit) = 0;
   // Administration: documents as JSON text, each with a `schema` field.
-  virtual expected<std::string> status_json(duration_ns limit) = 0;
-  virtual expected<std::string> placement_json(duration_ns limit) = 0;
+  virtual expected<std::string> document(admin_document which, duration_ns limit) = 0;
 
   // Called on the link's thread; must return at once.
   virtual void on_event(std::function<void(link_event, session_id)> sink) = 0;

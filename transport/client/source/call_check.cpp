@@ -39,6 +39,22 @@ expected<void> check_picks(const char* name, std::span<T> values, std::uint32_t 
               fmt::format("[{}, {}]", tokens, top_k));
 }
 
+template <class T>
+expected<void> check_per_token(const char* name, std::span<T> values, std::uint32_t tokens) {
+  if (values.empty() || values.size() == tokens) return {};
+  return fail(reason::invalid_shape, name, fmt::format("[{}]", values.size()),
+              fmt::format("[{}]", tokens));
+}
+
+expected<void> check_adapters(const layer_call& call, const call_bounds& bounds) {
+  if (call.adapter_ids.empty()) return {};
+  if (!bounds.lora) return fail(reason::lora_unsupported, "this tier's backend does not run them");
+  if (auto ok = check_per_token("adapter_ids", call.adapter_ids, call.tokens); !ok) return ok;
+  if (call.tokens > bounds.tokens_per_chunk_max)
+    return fail(reason::lora_multichunk, call.tokens, bounds.tokens_per_chunk_max);
+  return {};
+}
+
 }  // namespace
 
 bool is_row_type(dtype type) noexcept {
@@ -62,6 +78,8 @@ expected<void> check_call(const layer_call& call, const call_bounds& bounds) {
       !ok) {
     return ok;
   }
+  if (auto ok = check_per_token("token_ids", call.token_ids, call.tokens); !ok) return ok;
+  if (auto ok = check_adapters(call, bounds); !ok) return ok;
   const bool has_logits = call.logits != nullptr;
   const bool has_picks = !call.ids.empty() || !call.weights.empty();
   if (has_logits && has_picks) {
@@ -70,9 +88,9 @@ expected<void> check_call(const layer_call& call, const call_bounds& bounds) {
   }
   if (has_logits) {
     return check_rows("logits", call.logits, call.logits_type, call.logits_pitch, call.tokens,
-                      bounds.experts);
+                      bounds.columns);
   }
-  if (call.tokens == 0 && !has_picks) return {};
+  if ((call.tokens == 0 || bounds.needs_no_logits) && !has_picks) return {};
   if (!has_picks) {
     return fail(reason::invalid_argument, "the routing input", "absent",
                 "either logits or ids with weights");
@@ -91,8 +109,14 @@ expected<void> check_result(const layer_result& result, std::uint32_t tokens,
   if (!result.ids.empty()) {
     if (auto ok = check_picks("ids", result.ids, tokens, bounds.top_k); !ok) return ok;
   }
+  if (auto ok = check_per_token("bad_rows", result.bad_rows, tokens); !ok) return ok;
   if (result.weights.empty()) return {};
   return check_picks("weights", result.weights, tokens, bounds.top_k);
+}
+
+expected<void> check_token_ids(const layer_call& call, bool hashed) {
+  if (!hashed || !call.token_ids.empty() || !call.ids.empty() || call.tokens == 0) return {};
+  return fail(reason::token_id_missing, call.layer.value);
 }
 
 error unknown_layer(layer_id layer, const model_description& model) {

@@ -17,11 +17,17 @@ struct call_bounds {
   std::uint32_t tokens_max = 0;
   std::uint32_t micro_batches = 0;
   std::uint32_t hidden_size = 0;
-  std::uint32_t experts = 0;
+  std::uint32_t columns = 0;  // of the router's logits
   std::uint32_t top_k = 0;
+  std::uint32_t tokens_per_chunk_max = 0;
+  bool needs_no_logits = false;  // the tier computes them, or the method reads none
+  bool lora = false;
 };
 
 expected<void> check_call(const layer_call& call, const call_bounds& bounds);
+// The checks of a layer that chooses experts by token id.
+expected<void> check_token_ids(const layer_call& call, bool hashed);
+
 expected<void> check_result(const layer_result& result, std::uint32_t tokens,
                             const call_bounds& bounds);
 

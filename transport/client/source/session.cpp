@@ -24,9 +24,28 @@ std::uint32_t budget_us(time_ns deadline, time_ns now) noexcept {
       std::min<duration_ns>((deadline - now) / k_microsecond, 0xffffffffu));
 }
 
-std::uint32_t chunk_rows(const source_session_options& options) noexcept {
+std::uint32_t chunk_tokens(const source_session_options& options) noexcept {
   const std::uint32_t rows = options.rows_per_chunk_max;
   return rows == 0 ? options.tokens_max : std::min(rows, options.tokens_max);
+}
+
+bool reads_no_logits(const kernels::routing_params& routing) noexcept {
+  return routing.rule.method == routing_method::static_table ||
+         routing.rule.method == routing_method::round_robin;
+}
+
+call_shape call_shape_of(const source_session_options& options,
+                         const transport::routing_snapshot& snapshot) noexcept {
+  const model_description& model = snapshot.model;
+  return {.tokens_max = options.tokens_max,
+          .hidden_size = model.hidden_size,
+          .experts = model.experts,
+          .columns = model.columns(),
+          .top_k = options.top_k,
+          .shared = options.shared_experts ? snapshot.shared_experts : 0,
+          .weight_at = model.weight_at,
+          .mode = options.mode,
+          .flags_bad_rows = options.flags_bad_rows};
 }
 
 expected<void> check_range(const char* name, std::uint64_t value, std::uint64_t least,
@@ -42,12 +61,24 @@ expected<void> check_options(const source_session_options& options,
   if (auto ok = check_range("micro_batches", options.micro_batches, 1, k_micro_batches_max); !ok) {
     return ok;
   }
-  const std::uint32_t top_k_max = std::min(model.experts, k_top_k_max);
+  const std::uint32_t top_k_max = std::min(model.columns(), k_top_k_max);
   if (auto ok = check_range("top_k", options.top_k, 1, top_k_max); !ok) return ok;
   if (auto ok =
           check_range("the number of workers", snapshot.placement.spans().size(), 1, k_workers_max);
       !ok) {
     return ok;
+  }
+  for (const layer_routing& layer : snapshot.tables->layers) {
+    if (!layer.hashed() || options.top_k == model.top_k) continue;
+    return fail(reason::invalid_argument, "top_k", options.top_k,
+                fmt::format("{}, as the model's token tables have it", model.top_k));
+  }
+  if (options.shared_experts && snapshot.shared_experts == 0) {
+    return fail(reason::not_enabled, "shared_experts tier (the workers hold no shared experts)");
+  }
+  if (options.router && (!model.router_reads_hidden || model.router_width != model.hidden_size)) {
+    return fail(reason::not_enabled,
+                "gate tier (this model's router reads another vector than its experts)");
   }
   if (options.mode == kernels::return_mode::exact && !snapshot.exact_allowed) {
     return fail(reason::not_enabled, "return_mode exact (the tier's backend is not row_invariant)");
@@ -67,39 +98,43 @@ expected<std::unique_ptr<source_session>> source_session::open(
     return fail(reason::carrier_unavailable, carrier.name(),
                 "host-memory calls need an independent carrier");
   }
-  const std::uint32_t rows = chunk_rows(options);
+  const call_shape call = call_shape_of(options, *snapshot);
+  // Where a token may need two rows, an exchange has room for both.
+  const std::uint32_t tokens = chunk_tokens(options);
+  const std::uint32_t rows = call.has_second_rows() ? 2 * tokens : tokens;
   const auto stride = static_cast<std::uint32_t>(
       transport::padded_stride(std::size_t{snapshot->model.hidden_size} * sizeof(float)));
   const bool exact = options.mode == kernels::return_mode::exact;
   const transport::source_shape shape{.rows_max = rows,
                                       .hidden_stride = stride,
-                                      .top_k = options.top_k,
+                                      .top_k = call.positions(),
                                       .return_stride = stride,
-                                      .return_rows_max = exact ? rows * options.top_k : rows,
+                                      .return_rows_max = exact ? rows * call.positions() : rows,
                                       .banks = std::max(2u, options.micro_batches)};
   auto half = carrier.make_source(
       {.identity = {options.source, options.session, options.incarnation}, .shape = shape});
   if (!half) return unexpected_error(half.error());
-  return std::make_unique<session>(options, std::move(snapshot), shape, std::move(*half));
+  return std::make_unique<session>(options, std::move(snapshot), call, shape, std::move(*half));
 }
 
 session::session(const source_session_options& options, transport::snapshot_ptr snapshot,
-                 const transport::source_shape& shape, std::unique_ptr<transport::SourceHalf> half)
+                 const call_shape& call, const transport::source_shape& shape,
+                 std::unique_ptr<transport::SourceHalf> half)
     : options_(options),
       shape_(shape),
       bounds_{.tokens_max = options.tokens_max,
               .micro_batches = options.micro_batches,
               .hidden_size = snapshot->model.hidden_size,
-              .experts = snapshot->model.experts,
-              .top_k = options.top_k},
+              .columns = call.columns,
+              .top_k = options.top_k,
+              .tokens_per_chunk_max = chunk_tokens(options),
+              .needs_no_logits =
+                  static_cast<bool>(options.router) || reads_no_logits(snapshot->routing),
+              .lora = snapshot->lora},
       half_(std::move(half)),
       repeats_(snapshot->model.moe_layers.size()) {
-  const ticket_shape ticket_size{.tokens_max = options.tokens_max,
-                                 .hidden_size = bounds_.hidden_size,
-                                 .experts = bounds_.experts,
-                                 .top_k = options.top_k,
-                                 .mode = options.mode,
-                                 .rows_per_chunk_max = shape.rows_max,
+  const ticket_shape ticket_size{.call = call,
+                                 .tokens_per_chunk_max = bounds_.tokens_per_chunk_max,
                                  .banks = shape.banks,
                                  .sums_early = options.micro_batches > 1};
   const row_arithmetic& arithmetic = pick_row_arithmetic(kernels::detect_cpu_features());
@@ -249,7 +284,17 @@ expected<void> session::submit(const layer_call& call) {
                 fmt::format("micro-batch {} has an uncollected call", call.micro_batch));
   }
   if (auto ok = check_repeat(call, of_layer); !ok) return ok;
-  if (auto ok = c.call.take(call, *snapshot_); !ok) return ok;
+  const auto layer_at = static_cast<std::size_t>(layer_index);
+  if (auto ok = check_token_ids(call, snapshot_->tables->layers[layer_at].hashed()); !ok) return ok;
+  layer_router_ptr router;
+  if (options_.router && call.logits == nullptr && call.ids.empty()) {
+    auto found = options_.router(layer_at);
+    if (!found) return unexpected_error(found.error());
+    router = std::move(*found);
+    if (router->columns != bounds_.columns || router->width != bounds_.hidden_size)
+      return fail(reason::internal_error, "the router's matrix does not fit the model");
+  }
+  if (auto ok = c.call.take(call, *snapshot_, layer_at, router.get()); !ok) return ok;
   const time_ns routed = monotonic_now();
 
   of_layer.count = call.repeat_count;
@@ -263,7 +308,7 @@ expected<void> session::submit(const layer_call& call) {
   c.deadline = start + std::min(limit, k_deadline_max);
   c.first_chunk = next_chunk_;
   c.times = {.route = routed - start};
-  next_chunk_ += transport::chunk_count(call.tokens, shape_.rows_max);
+  next_chunk_ += transport::chunk_count(call.tokens, bounds_.tokens_per_chunk_max);
 
   adopt_newest_revision();
   if (auto ok = choose(c); !ok) {
@@ -395,10 +440,12 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
 }
 
 expected<void> session::finish(clocked& c, const layer_result& result) {
-  if (!result.ids.empty()) std::copy_n(c.call.ids().begin(), result.ids.size(), result.ids.begin());
-  if (!result.weights.empty()) {
-    std::copy_n(c.call.weights().begin(), result.weights.size(), result.weights.begin());
-  }
+  const auto give = [](auto from, auto into) {
+    if (!into.empty()) std::copy_n(from.begin(), into.size(), into.begin());
+  };
+  give(c.call.rows().ids(), result.ids);
+  give(c.call.rows().weights(), result.weights);
+  give(c.call.rows().bad_rows(), result.bad_rows);
   c.times.total = monotonic_now() - c.submitted;
   times_ = c.times;
   end_ = {.attempt = attempt_, .age = c.times.total};

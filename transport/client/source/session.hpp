@@ -15,7 +15,8 @@ namespace moetier::client {
 class session final : public source_session {
  public:
   session(const source_session_options& options, transport::snapshot_ptr snapshot,
-          const transport::source_shape& shape, std::unique_ptr<transport::SourceHalf> half);
+          const call_shape& call, const transport::source_shape& shape,
+          std::unique_ptr<transport::SourceHalf> half);
   ~session() override;
 
   const transport::member_address& address() const noexcept override { return half_->address(); }

@@ -20,6 +20,7 @@
 #include "kernels/backend.hpp"
 #include "schemas/base/error.hpp"
 #include "schemas/base/time.hpp"
+#include "transport/client/source/layer_router.hpp"
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
 
@@ -34,6 +35,8 @@ struct source_session_options {
   std::uint32_t top_k = 0;
   kernels::return_mode mode = kernels::return_mode::partial;
   std::uint32_t rows_per_chunk_max = 0;  // 0 = tokens_max
+  bool shared_experts = false;           // the tier computes and adds them
+  bool flags_bad_rows = false;           // a bad row of logits gets ids -1 and a flag, not an error
   duration_ns call_deadline = k_second;
   std::uint32_t replays_max = 2;
   duration_ns spin = 50 * k_microsecond;  // before a waiting collect() sleeps
@@ -42,6 +45,7 @@ struct source_session_options {
       wait_newer{};
   // Never blocks: the newest snapshot known.
   std::function<transport::snapshot_ptr()> newest{};
+  router_source router{};  // set: calls may come without logits and ids (gate = tier)
 };
 
 // One call's inputs. Shapes by `tokens`; pitches in bytes, last dimension contiguous.
@@ -54,12 +58,14 @@ struct layer_call {
   const void* hidden = nullptr;  // [tokens, H] f32, f16 or bf16
   dtype hidden_type = dtype::f32;
   std::size_t hidden_pitch = 0;
-  const void* logits = nullptr;  // [tokens, E], or null with ids + weights
+  const void* logits = nullptr;  // [tokens, columns], or null with ids + weights
   dtype logits_type = dtype::f32;
   std::size_t logits_pitch = 0;
-  std::span<const std::int32_t> ids{};  // [tokens, k]
-  std::span<const float> weights{};     // [tokens, k]
-  duration_ns deadline = 0;             // 0 = the session's
+  std::span<const std::int32_t> ids{};          // [tokens, k]
+  std::span<const float> weights{};             // [tokens, k]
+  std::span<const std::int32_t> token_ids{};    // [tokens], needed where the layer hashes them
+  std::span<const std::int32_t> adapter_ids{};  // [tokens], -1 none; empty = none
+  duration_ns deadline = 0;                     // 0 = the session's
 };
 
 // Where collect() writes: [tokens, H] in `type`; may be the hidden tensor itself. Optional routing
@@ -70,6 +76,7 @@ struct layer_result {
   std::size_t pitch = 0;
   std::span<std::int32_t> ids{};  // empty = not wanted
   std::span<float> weights{};
+  std::span<std::uint8_t> bad_rows{};  // [tokens], 1 = the row was not routed; empty = not wanted
 };
 
 struct call_times {  // of the last collected call, nanoseconds; for benches and metrics

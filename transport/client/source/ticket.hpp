@@ -1,13 +1,11 @@
 #pragma once
 // A ticket: one submitted call of one micro-batch, from its copied inputs to its summed rows. It
-// cuts the call into chunks, picks replicas, packs rows per worker, keeps the exchanges in the air
-// and sums a chunk as soon as all of its workers have answered. It decides no replay and reads no
+// cuts the call into chunks, keeps the exchanges in the air and sums a chunk as soon as all of its
+// workers have answered; what the rows are is call_rows' matter. It decides no replay and reads no
 // clock: the session that owns it does. All buffers exist from the start.
-//
-// One row travels per (token, distinct worker), ascending tokens; so the row of a token in a
-// worker's return follows from the picks alone, by counting, and no index is kept.
 // Thread: owner.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "kernels/backend.hpp"
 #include "schemas/base/error.hpp"
 #include "schemas/base/time.hpp"
+#include "transport/client/source/call_rows.hpp"
 #include "transport/client/source/row_arithmetic.hpp"
 #include "transport/client/source/source_session.hpp"
 #include "transport/client/source/worker_table.hpp"
@@ -39,12 +38,8 @@ struct call_failure {
 
 // Sizes of a ticket's buffers; equal for all tickets of a session.
 struct ticket_shape {
-  std::uint32_t tokens_max = 0;
-  std::uint32_t hidden_size = 0;
-  std::uint32_t experts = 0;
-  std::uint32_t top_k = 0;
-  kernels::return_mode mode = kernels::return_mode::partial;
-  std::uint32_t rows_per_chunk_max = 0;
+  call_shape call;
+  std::uint32_t tokens_per_chunk_max = 0;
   std::uint32_t banks = 2;
   bool sums_early = false;  // other tickets may need its banks before it is collected
 };
@@ -54,18 +49,18 @@ class ticket final {
   ticket(const ticket_shape& shape, const row_arithmetic& arithmetic);
 
   bool outstanding() const noexcept { return outstanding_; }
-  std::uint32_t tokens() const noexcept { return tokens_; }
+  std::uint32_t tokens() const noexcept { return rows_.tokens(); }
   layer_id layer() const noexcept { return key_.layer; }
   std::uint32_t chunks() const noexcept { return chunks_; }
   bool complete() const noexcept { return chunks_summed_ == chunks_; }
   bool fully_sent() const noexcept { return chunks_sent_ == chunks_; }
   const call_failure& failure() const noexcept { return failure_; }
   const transport::routing_snapshot& snapshot() const noexcept { return *snapshot_; }
-  std::span<const std::int32_t> ids() const noexcept { return {ids_.data(), picks()}; }
-  std::span<const float> weights() const noexcept { return {weights_.data(), picks()}; }
+  const call_rows& rows() const noexcept { return rows_; }
 
   // Copies, widens and routes the inputs of a checked call. On error nothing is outstanding.
-  expected<void> take(const layer_call& call, const transport::routing_snapshot& snapshot);
+  expected<void> take(const layer_call& call, const transport::routing_snapshot& snapshot,
+                      std::size_t layer_index, const layer_router* router);
 
   // Picks replicas by `snapshot` and makes the ticket ready to be sent (again) under `key`.
   // first_chunk: the step's number of its chunk 0. reason::no_replica when an expert has none.
@@ -121,26 +116,16 @@ class ticket final {
     std::vector<exchange> by_span;
   };
 
-  std::size_t picks() const noexcept { return std::size_t{tokens_} * shape_.top_k; }
   flight* free_flight() noexcept;
-  void count_rows(flight& f, const worker_table& workers) const noexcept;
+  void count_rows(flight& f, const worker_table& workers) noexcept;
   bool open_all(flight& f, transport::SourceHalf& half, const worker_table& workers);
-  void pack(const flight& f, const worker_table& workers,
-            const std::span<std::byte>* regions) const noexcept;
   void sum(const flight& f, const worker_table& workers) noexcept;
-  void sum_partials(const flight& f, std::uint32_t token, std::uint32_t* cursor,
-                    float* out) noexcept;
-  void sum_exact(const flight& f, const worker_table& workers, std::uint32_t token,
-                 std::uint32_t* cursor, float* out) noexcept;
-  const float* returned_row(const exchange& e, std::uint32_t row) const noexcept;
 
   ticket_shape shape_;
   const row_arithmetic& arithmetic_;
-  std::size_t hidden_stride_;
   std::size_t return_stride_;
 
   bool outstanding_ = false;
-  std::uint32_t tokens_ = 0;
   transport::snapshot_ptr snapshot_;
   transport::exchange_key key_;
   std::uint32_t chunks_ = 0;
@@ -150,15 +135,11 @@ class ticket final {
   call_failure failure_;
   layer_result result_;  // output null = not being collected
 
-  std::vector<float> hidden_;          // [tokens_max, hidden_stride]
-  std::vector<std::int32_t> ids_;      // [tokens_max, k]
-  std::vector<float> weights_;         // [tokens_max, k]
-  std::vector<std::int32_t> dense_;    // [tokens_max, k]: picked replicas
-  std::vector<worker_mask> to_;        // [tokens_max]: workers that get the token
-  std::vector<std::uint32_t> counts_;  // scratch of the replica choice
-  std::vector<float> early_;           // [tokens_max, H] if sums_early
-  std::vector<bool> early_summed_;     // [chunks_max]
-  std::vector<float> row_;             // [H]: sum of a row that is rounded on its way out
+  call_rows rows_;
+  std::array<call_rows::traffic, k_spans_max> traffic_;  // of the chunk being sent
+  std::vector<float> early_;                             // [tokens_max, H] if sums_early
+  std::vector<bool> early_summed_;                       // [chunks_max]
+  std::vector<float> row_;  // [H]: sum of a row that is rounded on its way out
   std::vector<flight> flights_;
 };
 

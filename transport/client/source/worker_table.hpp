@@ -4,6 +4,7 @@
 // by one source session; it changes only when a snapshot is adopted. It never sends anything.
 // Thread: owner.
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -17,6 +18,12 @@ namespace moetier::client {
 using worker_mask = std::uint64_t;
 inline constexpr std::uint32_t k_spans_max = 64;
 static_assert(k_workers_max <= k_spans_max);
+
+// Calls `visit(span)` for each worker of a mask, in ascending order.
+template <class Visit>
+void for_each_span(worker_mask mask, Visit visit) {
+  for (; mask != 0; mask &= mask - 1) visit(static_cast<std::size_t>(std::countr_zero(mask)));
+}
 
 class worker_table final {
  public:

@@ -52,7 +52,8 @@ class ModelInfo(_Sized):
                       ("moe_layers", POINTER(c_uint16)), ("fingerprint", c_uint64), ("epoch", c_uint64),
                       ("generation", c_uint64), ("workers", c_uint32), ("workers_live", c_uint32),
                       ("exact_allowed", c_uint32), ("routing_method", c_uint32), ("model_type", c_char * 32),
-                      ("carrier", c_char * 32), ("backend", c_char * 64))
+                      ("carrier", c_char * 32), ("backend", c_char * 64), ("router_columns", c_uint32),
+                      ("shared_experts", c_uint32), ("adapters", c_uint32))
 
 
 class SessionOptions(_Sized):
@@ -85,7 +86,7 @@ class Call(_Sized):
 
 class Result(_Sized):
     _fields_ = _sized(("output", POINTER(DLTensor)), ("ids", POINTER(DLTensor)), ("weights", POINTER(DLTensor)),
-                      ("accumulate", c_uint32), ("missing_weight", POINTER(DLTensor)))
+                      ("accumulate", c_uint32), ("missing_weight", POINTER(DLTensor)), ("bad_rows", POINTER(DLTensor)))
 
 
 class Event(_Sized):

@@ -12,7 +12,7 @@ from .errors import BadState, Degraded, Error, Invalid, Unavailable
 
 Model = collections.namedtuple("Model", "model_type hidden_size intermediate_size experts top_k layers_total moe_layers "
                                         "fingerprint epoch generation workers workers_live exact_allowed routing_method "
-                                        "carrier backend")
+                                        "carrier backend router_columns shared_experts adapters")
 Event = collections.namedtuple("Event", "kind workers_live epoch generation")
 Stats = collections.namedtuple("Stats", "steps calls tokens failures replays epoch generation workers workers_live "
                                         "route_ns pack_ns wait_ns sum_ns total_ns")
@@ -110,7 +110,9 @@ class Service(_Handle):
                      layers_total=info.layers_total, moe_layers=tuple(info.moe_layers[:info.moe_layer_count]),
                      fingerprint=info.fingerprint, epoch=info.epoch, generation=info.generation, workers=info.workers,
                      workers_live=info.workers_live, exact_allowed=bool(info.exact_allowed),
-                     routing_method=info.routing_method, carrier=info.carrier.decode(), backend=info.backend.decode())
+                     routing_method=info.routing_method, carrier=info.carrier.decode(), backend=info.backend.decode(),
+                     router_columns=info.router_columns, shared_experts=info.shared_experts,
+                     adapters=bool(info.adapters))
 
     def session(self, *, deadline_class="decode", max_tokens=0, micro_batches=1, top_k=0, return_mode="partial",
                 max_rows_per_chunk=0, call_deadline=None, step_deadline=None, open_timeout=None, max_workers=0,
@@ -138,7 +140,7 @@ class Service(_Handle):
             max_missing_weight=max_missing_weight, low_latency=int(bool(low_latency)), dry_run=int(bool(dry_run)))
         handle = ctypes.c_void_p()
         _abi.check(_abi.library().moetier_session_open(self._handle, ctypes.byref(options), ctypes.byref(handle)))
-        session = Session(handle, self, top_k or self.model.top_k)
+        session = Session(handle, self, top_k or self.model.top_k, bad_rows == "flag")
         self._sessions.append(session)
         return session
 
@@ -156,10 +158,11 @@ class Session(_Handle):
 
     _what = "session"
 
-    def __init__(self, handle, service, top_k):
+    def __init__(self, handle, service, top_k, flags_bad_rows):
         super().__init__(handle)
         self._service = service
         self._top_k = top_k
+        self._flags_bad_rows = flags_bad_rows
 
     def step(self, *, stream=None, replay=False, deadline=None, warmup=False):
         """A step, begun by `with`. replay=True runs the last step again after a failed call."""
@@ -225,6 +228,7 @@ class Step:
                                          deadline_ns=_nanoseconds("deadline", deadline))
         self._open = {}  # number -> Ticket
         self.report = None  # a StepReport once the step has ended
+        self.bad_rows = None  # bool [T] of the last collected call, in a session with bad_rows="flag"
 
     def __enter__(self):
         _abi.check(_abi.library().moetier_step_begin(self._session._handle, ctypes.byref(self._options), self._stream))
@@ -260,12 +264,13 @@ class Step:
                                  calls=report.calls, replays=report.replays, tokens=report.tokens, missing=())
         _abi.check(status)
 
-    def submit(self, layer, hidden, logits=None, ids=None, weights=None, *, micro_batch=0, repeat_idx=0,
-               repeat_count=1, dtype=None, deadline=None):
+    def submit(self, layer, hidden, logits=None, ids=None, weights=None, *, token_ids=None, adapter_ids=None,
+               micro_batch=0, repeat_idx=0, repeat_count=1, dtype=None, deadline=None):
         """Sends one MoE layer's call and returns its Ticket.
 
-        hidden [T, H]; then logits [T, E], or ids [T, k] (-1: no expert) with weights [T, k]. dtype="bfloat16" reads
-        16-bit hidden and logits as bfloat16. Inputs may change once this returns.
+        hidden [T, H]; then logits [T, E], or ids [T, k] (-1: no expert) with weights [T, k], or nothing in a session
+        with gate="tier". token_ids [T] where the layer chooses experts by token; adapter_ids [T] (-1: none) name
+        adapters. dtype="bfloat16" reads 16-bit hidden and logits as bfloat16. Inputs may change once this returns.
         """
         given = tensor("hidden", hidden, dtype)
         call = _abi.Call(layer=_number("layer", layer, 0xffff), micro_batch=_number("micro_batch", micro_batch, 0xffff),
@@ -273,7 +278,8 @@ class Step:
                          repeat_count=_number("repeat_count", repeat_count, 0xffff), hidden=given.pointer,
                          deadline_ns=_nanoseconds("deadline", deadline))
         keep = [given]
-        for name, value in (("logits", logits), ("ids", ids), ("weights", weights)):
+        for name, value in (("logits", logits), ("ids", ids), ("weights", weights), ("token_ids", token_ids),
+                            ("adapter_ids", adapter_ids)):
             if value is None:
                 continue
             is_bfloat16 = name == "logits" and dtype == "bfloat16" and getattr(value, "itemsize", 0) == 2
@@ -302,6 +308,11 @@ class Step:
             ids, weights = numpy.empty(picks, numpy.int32), numpy.empty(picks, numpy.float32)
             keep += [tensor("ids", ids), tensor("weights", weights)]
             result.ids, result.weights = keep[1].pointer, keep[2].pointer
+        bad_rows = None
+        if self._session._flags_bad_rows:
+            bad_rows = numpy.zeros(ticket._shape[0], numpy.uint8)
+            keep.append(tensor("bad_rows", bad_rows))
+            result.bad_rows = keep[-1].pointer
         try:
             status = _abi.check(_abi.library().moetier_collect(self._session._handle, ticket.number,
                                                                ctypes.byref(result), self._stream))
@@ -311,15 +322,17 @@ class Step:
             self._open.pop(ticket.number, None)
             raise
         self._open.pop(ticket.number, None)
+        self.bad_rows = None if bad_rows is None else bad_rows.astype(bool)
         if status == _abi.DEGRADED:
             warnings.warn("some experts are missing from these rows", Degraded, stacklevel=2)
         return (out, ids, weights) if routing else out
 
-    def forward(self, layer, hidden, logits=None, ids=None, weights=None, *, out=None, micro_batch=0, repeat_idx=0,
-                repeat_count=1, dtype=None, deadline=None, routing=False):
+    def forward(self, layer, hidden, logits=None, ids=None, weights=None, *, token_ids=None, adapter_ids=None, out=None,
+                micro_batch=0, repeat_idx=0, repeat_count=1, dtype=None, deadline=None, routing=False):
         """submit() and collect() in one."""
-        ticket = self.submit(layer, hidden, logits, ids, weights, micro_batch=micro_batch, repeat_idx=repeat_idx,
-                             repeat_count=repeat_count, dtype=dtype, deadline=deadline)
+        ticket = self.submit(layer, hidden, logits, ids, weights, token_ids=token_ids, adapter_ids=adapter_ids,
+                             micro_batch=micro_batch, repeat_idx=repeat_idx, repeat_count=repeat_count, dtype=dtype,
+                             deadline=deadline)
         try:
             return self.collect(ticket, out, routing=routing)
         except Invalid:

@@ -9,6 +9,7 @@
 #include "coordinator/core/effect.hpp"
 #include "coordinator/core/event.hpp"
 #include "coordinator/core/tier_view.hpp"
+#include "transport/client/source/layer_router.hpp"
 
 namespace moetier::coordinator {
 
@@ -29,6 +30,10 @@ class control_port {
   virtual void post(event what) = 0;
   // Thread: any. At most a heartbeat interval old; the snapshot inside is exact.
   virtual std::shared_ptr<const tier_view> view() const = 0;
+  // Thread: any. A layer's router out of the checkpoint; blocks while it is read, once.
+  virtual expected<client::layer_router_ptr> router(std::size_t) {
+    return fail(reason::not_enabled, "gate tier (this coordinator reads no routers)");
+  }
 };
 
 }  // namespace moetier::coordinator

@@ -57,7 +57,7 @@ struct SourceAttachment {
 }
 
 struct Hello {                # kind 1, worker -> coordinator, first on every link
-  protocol @0 :UInt32;        # 1
+  protocol @0 :UInt32;        # 2
   name @1 :Text;              # configured; how a restarted worker finds its place again
   incarnation @2 :UInt64;     # 64 random bits per start
   node @3 :UInt64;            # identity of the actor node; one equal to the coordinator's is refused
@@ -65,16 +65,15 @@ struct Hello {                # kind 1, worker -> coordinator, first on every li
   modelFingerprint @5 :UInt64;
   checkpointDigest @6 :UInt64;
   slots @7 :UInt32;           # per layer, 0 = whatever the partition gives
-  backend @8 :Text;
-  layout @9 :Text;            # of weights in a page; checksums compare only within one
-  rowInvariant @10 :Bool;     # a row's bits depend on no other row
-  carrier @11 :Text;
-  address @12 :Data;          # data plane
-  heartbeatInterval @13 :UInt64;  # ns; must equal the coordinator's
-  heartbeatTimeout @14 :UInt64;   # ns; must equal the coordinator's
-  held @15 :List(HeldGeneration); # at most 4
-  heldChecksums @16 :List(UInt64);  # of the serving generation, as in Prepared
-  sources @17 :List(SourceAttachment);  # attached here, at most 1024
+  environment @8 :Data;       # JSON document moetier.environment/1, at most 32 KiB: what its machine can do
+  resolution @9 :UInt64;      # id of what its serving generation was built by, 0 = none
+  carrier @10 :Text;
+  address @11 :Data;          # data plane
+  heartbeatInterval @12 :UInt64;  # ns; must equal the coordinator's
+  heartbeatTimeout @13 :UInt64;   # ns; must equal the coordinator's
+  held @14 :List(HeldGeneration); # at most 4
+  heldChecksums @15 :List(UInt64);  # of the serving generation, as in Prepared
+  sources @16 :List(SourceAttachment);  # attached here, at most 1024
 }
 
 struct Welcome {              # kind 2, coordinator -> worker
@@ -93,6 +92,7 @@ struct Refused {              # kind 3, either way
     unknownGeneration @3;     # commit of something not prepared
     join @4;                  # coordinator -> worker: this process cannot be a member
     loadFailed @5;            # weights missing or corrupt
+    prepareFailed @6;         # the resolved backend cannot be made here or fails its self-test
   }
   cause @0 :Cause;
   epoch @1 :UInt64;           # the refuser's highest
@@ -107,6 +107,8 @@ struct Prepare {              # kind 4, coordinator -> worker
   planHash @2 :UInt64;
   incarnation @3 :UInt64;     # of the worker it is for
   placement @4 :Data;         # canonical bytes of the placement
+  resolution @5 :Data;        # JSON document moetier.resolution/1, at most 256 KiB: what every worker runs
+  sharedExperts @6 :UInt32;   # pseudo-experts to hold beside the slots of every layer
 }
 
 struct Prepared {             # kind 5, worker -> coordinator

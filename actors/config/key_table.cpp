@@ -50,7 +50,9 @@ constexpr std::array<std::string_view, 2> k_devices{"auto", "cpu"};
 constexpr std::array<std::string_view, 2> k_carriers{"auto", "ucx"};
 constexpr std::array<std::string_view, 2> k_tcp{"loopback", "off"};
 constexpr std::array<std::string_view, 3> k_checksum{"auto", "on", "off"};
-constexpr std::array<std::string_view, 3> k_backends{"auto", "cpu_avx2", "cpu_ref"};
+constexpr std::array<std::string_view, 2> k_shared{"auto", "off"};
+constexpr std::array<std::string_view, 7> k_quants{"none",  "fp8_tensor", "fp8_block", "mxfp8",
+                                                   "mxfp4", "nvfp4",      "int4_g128"};
 constexpr std::array<std::string_view, 2> k_modes{"partial", "exact"};
 
 #define MOETIER_PUT(expression) [](settings& s, std::string_view text) { return expression; }
@@ -69,6 +71,23 @@ constexpr duration_ns k_hour = 3600 * k_second;
 constexpr key_row k_rows[] = {
     {"model.path", "--model", k_up | k_coordinator | k_worker, "a directory",
      "Hugging Face model directory; only expert tensors are read", MOETIER_TEXT(model.path)},
+    {"model.quantise", "--quantise", k_up | k_coordinator,
+     "none, fp8_tensor, fp8_block, mxfp8, mxfp4, nvfp4 or int4_g128",
+     "format in which workers hold unquantised experts", MOETIER_CHOICE(model.quantise, k_quants)},
+    {"model.routing.method", "", 0, "a routing method's name", "instead of the family's",
+     MOETIER_TEXT(model.routing.method)},
+    {"model.routing.scaling", "", 0, "a number", "routed scaling factor",
+     MOETIER_TEXT(model.routing.scaling)},
+    {"model.routing.epsilon", "", 0, "a number", "of the weights' sum",
+     MOETIER_TEXT(model.routing.epsilon)},
+    {"model.routing.power", "", 0, "a number", "of softmax_pnorm",
+     MOETIER_TEXT(model.routing.power)},
+    {"model.routing.renormalise", "", 0, "true or false", "weights sum to the scaling factor",
+     MOETIER_TEXT(model.routing.renormalise)},
+    {"model.routing.groups", "", 0, "a number", "expert groups",
+     MOETIER_TEXT(model.routing.groups)},
+    {"model.routing.groups_kept", "", 0, "a number", "expert groups that are chosen",
+     MOETIER_TEXT(model.routing.groups_kept)},
     {"coordinator.rpc_listen", "--rpc-listen", k_coordinator, "host:port", "where clients connect",
      MOETIER_ENDPOINT(coordinator.rpc_listen)},
     {"coordinator.control_listen", "--control-listen", k_coordinator, "host:port on loopback",
@@ -120,9 +139,16 @@ constexpr key_row k_rows[] = {
     {"gateway.enabled", "", 0, "true or false", "serve thin clients",
      MOETIER_PUT(put_logical(s.gateway.enabled, text)),
      MOETIER_SHOW(s.gateway.enabled ? "true" : "false")},
-    {"backend.force", "--backend", k_up | k_worker, "auto, cpu_avx2 or cpu_ref",
+    {"backend.force", "--backend", k_up | k_coordinator, "auto, a family or a backend's name",
      "which backend computes; a forced one that cannot run is an error",
-     MOETIER_CHOICE(backend.force, k_backends)},
+     MOETIER_TEXT(backend.force)},
+    {"backend.allow_degradation", "", 0, "true or false",
+     "whether a slower backend may stand in for the one asked for",
+     MOETIER_PUT(put_logical(s.backend.allow_degradation, text)),
+     MOETIER_SHOW(s.backend.allow_degradation ? "true" : "false")},
+    {"moe.shared_experts", "", 0, "auto or off",
+     "whether workers also hold the model's shared experts, for sessions that ask",
+     MOETIER_CHOICE(moe.shared_experts, k_shared)},
     {"moe.return_mode", "", 0, "partial or exact", "default of sessions made here",
      MOETIER_CHOICE(moe.return_mode, k_modes)},
     {"session.lease", "", 0, "100ms to 1h", "a session ends so long after its last renewal",

@@ -16,7 +16,11 @@ namespace moetier::config {
 
 struct settings {
   struct {
-    std::string path;  // a Hugging Face model directory
+    std::string path;               // a Hugging Face model directory
+    std::string quantise = "none";  // format in which unquantised experts are held
+    struct {                        // texts; empty = as the family has it
+      std::string method, scaling, epsilon, power, renormalise, groups, groups_kept;
+    } routing;
   } model;
   struct {
     std::string rpc_listen = "127.0.0.1:7400";
@@ -52,9 +56,11 @@ struct settings {
   } gateway;
   struct {
     std::string force = "auto";
+    bool allow_degradation = true;
   } backend;
   struct {
     std::string return_mode = "partial";
+    std::string shared_experts = "auto";
   } moe;
   struct {
     duration_ns lease = k_second;

@@ -193,19 +193,20 @@ struct coordinator_host::state {
   caf::actor_system& system;
   std::shared_ptr<shared_part> shared;
   caf::actor actor;
+  client::router_source router;
   std::uint16_t published = 0;
 };
 
 coordinator_host::coordinator_host(actor_world& world, coordinator::core_options options,
-                                   std::optional<coordinator::record> stored, std::uint64_t seed,
+                                   std::optional<coordinator::record> stored,
                                    coordinator_world shell_world, event_log& log) {
   const std::chrono::nanoseconds tick(options.heartbeat_interval / 2);
+  client::router_source router = shell_world.router;
   auto shared = std::shared_ptr<shared_part>(new shared_part{
-      coordinator_shell(std::move(options), std::move(stored), seed, std::move(shell_world), log),
-      {}});
+      coordinator_shell(std::move(options), std::move(stored), std::move(shell_world), log), {}});
   caf::actor actor = world.system().spawn<coordinator_actor>(shared, tick, &log);
-  state_ =
-      std::unique_ptr<state>(new state{world.system(), std::move(shared), std::move(actor), 0});
+  state_ = std::unique_ptr<state>(
+      new state{world.system(), std::move(shared), std::move(actor), std::move(router), 0});
 }
 
 coordinator_host::~coordinator_host() {
@@ -241,6 +242,11 @@ void coordinator_host::post(coordinator::event what) {
 
 std::shared_ptr<const coordinator::tier_view> coordinator_host::view() const {
   return state_->shared->shell.view();
+}
+
+expected<client::layer_router_ptr> coordinator_host::router(std::size_t moe_index) {
+  if (!state_->router) return control_port::router(moe_index);
+  return state_->router(moe_index);
 }
 
 duration_ns coordinator_host::view_age() const { return state_->shared->shell.view_age(); }

@@ -18,8 +18,8 @@ class coordinator_host final : public coordinator::control_port {
  public:
   // The core's options name this process's actor node. The actor does nothing until start().
   coordinator_host(actor_world& world, coordinator::core_options options,
-                   std::optional<coordinator::record> stored, std::uint64_t seed,
-                   coordinator_world shell_world, event_log& log);
+                   std::optional<coordinator::record> stored, coordinator_world shell_world,
+                   event_log& log);
   // Ends the actor; whoever posts later is not heard.
   ~coordinator_host() override;
 
@@ -30,6 +30,7 @@ class coordinator_host final : public coordinator::control_port {
 
   void post(coordinator::event what) override;
   std::shared_ptr<const coordinator::tier_view> view() const override;
+  expected<client::layer_router_ptr> router(std::size_t moe_index) override;
   duration_ns view_age() const;  // about half a heartbeat, unless the actor hangs
   // Events posted and not yet handled: CAF's mailboxes are unbounded and unmeasured.
   std::uint64_t mailbox_depth() const noexcept;

@@ -71,8 +71,8 @@ class coordinator_shell::doer final {
 };
 
 coordinator_shell::coordinator_shell(core_options options, std::optional<record> stored,
-                                     std::uint64_t seed, coordinator_world world, event_log& log)
-    : core_(std::move(options), std::move(stored), seed), world_(std::move(world)), log_(log) {
+                                     coordinator_world world, event_log& log)
+    : core_(std::move(options), std::move(stored)), world_(std::move(world)), log_(log) {
   picture();
 }
 

@@ -31,12 +31,13 @@ struct coordinator_world {
   std::function<expected<void>(epoch_number expected_epoch, const coordinator::record& value)>
       write_record;
   std::function<void(bool failed, const std::string& why)> on_stopped;
+  client::router_source router{};  // any thread
 };
 
 class coordinator_shell final {
  public:
   coordinator_shell(coordinator::core_options options, std::optional<coordinator::record> stored,
-                    std::uint64_t seed, coordinator_world world, event_log& log);
+                    coordinator_world world, event_log& log);
 
   void start(coordinator::control_sink& sink, worker_links& links);
   void handle(const coordinator::event& what, worker_links& links);

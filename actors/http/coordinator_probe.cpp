@@ -39,6 +39,21 @@ void add_members(metric_text& m, const coordinator::tier_view& view) {
   }
 }
 
+// One layer kind: all MoE layers of a model are resolved alike.
+void add_resolution(metric_text& m, const coordinator::tier_view& view) {
+  if (view.resolved == nullptr) return;
+  const auto& r = *view.resolved;
+  const std::string why = r.degraded() && !r.rejected.empty()
+                              ? std::string(resolution::reject_name(r.rejected.front().why))
+                              : "none";
+  m.gauge("coordinator_resolution_info",
+          "1 for the backend that was resolved; reason: why degraded.");
+  m.sample(1.0, {{"layer", "all"},
+                 {"winner", r.winner},
+                 {"selected_by", std::string(resolution::word_of(r.selected))},
+                 {"reason", why}});
+}
+
 }  // namespace
 
 std::string coordinator_metrics(const coordinator::tier_view& view,
@@ -46,6 +61,7 @@ std::string coordinator_metrics(const coordinator::tier_view& view,
   metric_text m;
   add_process_families(m, counters.log_lines_dropped);
   add_members(m, view);
+  add_resolution(m, view);
   m.gauge("coordinator_epoch", "Number of the committed set of workers.");
   m.sample(view.epoch.value);
   m.gauge("coordinator_generation", "Number of the committed plan; 0 = none yet.");

@@ -14,6 +14,8 @@
 #include "actors/process/exit_watchdog.hpp"
 #include "actors/process/random.hpp"
 #include "actors/roles/ending.hpp"
+#include "actors/roles/router_shelf.hpp"
+#include "actors/roles/served_model.hpp"
 #include "actors/roles/text_file.hpp"
 #include "coordinator/gateway/gateway.hpp"
 #include "coordinator/record_store.hpp"
@@ -21,6 +23,7 @@
 #include "coordinator/rpc/tier_document.hpp"
 #include "eplb/plan_file.hpp"
 #include "schemas/model/config.hpp"
+#include "workers/weights/checkpoint.hpp"
 
 namespace moetier::roles {
 namespace {
@@ -29,14 +32,25 @@ constexpr duration_ns k_actor_hangs_after = 3 * k_second;
 // Of taking everything down once drained: with the default drain.timeout, SIGTERM to exit is 5 s.
 constexpr duration_ns k_teardown_limit = 500 * k_millisecond;
 
-expected<coordinator::core_options> core_options_from(const config::settings& s) {
-  if (s.model.path.empty()) {
-    return fail(reason::config_invalid, "model.path", "not set", "a model directory");
-  }
+expected<coordinator::core_options> core_options_from(const config::settings& s,
+                                                      const workers::checkpoint& files) {
   coordinator::core_options o;
-  auto model = read_config(s.model.path + "/config.json");
-  if (!model) return tl::unexpected(config::of_input_file(model.error()));
+  auto model = served_model(s, files.model());
+  if (!model) return tl::unexpected(model.error());
   o.model = std::move(*model);
+  o.checkpoint_fingerprint = files.model().fingerprint;
+  auto tables = files.read_routing_tables();
+  if (!tables) return tl::unexpected(config::of_input_file(tables.error()));
+  o.tables = std::make_shared<const routing_tables>(std::move(*tables));
+  const auto format = wished_format(s, files.model());
+  if (!format) return tl::unexpected(format.error());
+  o.quantise = *format;
+  o.backend_force = s.backend.force;
+  o.allow_degradation = s.backend.allow_degradation;
+  o.communication = s.transport.carrier;
+  o.answers = s.moe.return_mode == "exact" ? resolution::answer_mode::exact
+                                           : resolution::answer_mode::partial;
+  o.hold_shared_experts = s.moe.shared_experts == "auto";
   o.workers_expected = s.coordinator.workers;
   if (!s.coordinator.placement.empty()) {
     auto text = read_text(s.coordinator.placement);
@@ -79,6 +93,13 @@ std::vector<http::page> pages_of(const actors::coordinator_host& host, const eve
          if (!document) return {503, "text/plain; charset=utf-8", document.error().text + "\n"};
          return {200, "application/json", std::move(*document)};
        }},
+      {"/debug/resolution",
+       [&host]() -> http::response {
+         const auto resolved = host.view()->resolved;
+         if (resolved == nullptr)
+           return {503, "text/plain; charset=utf-8", "nothing is resolved yet\n"};
+         return {200, "application/json", resolution::readable_json(*resolved)};
+       }},
       {"/", [&host] { return http::coordinator_status_page(*host.view()); }},
   };
 }
@@ -90,12 +111,24 @@ class coordinator_process final {
       : settings_(s), log_(log), ending_(end) {}
 
   expected<listening> start() {
-    auto options = core_options_from(settings_);
-    if (!options) return tl::unexpected(options.error());
+    if (settings_.model.path.empty()) {
+      return fail(reason::config_invalid, "model.path", "not set", "a model directory");
+    }
+    // What config.json alone can refuse comes before the weights are looked at.
+    const auto described = read_config(settings_.model.path + "/config.json");
+    if (!described) return tl::unexpected(config::of_input_file(described.error()));
+    const auto served = served_model(settings_, *described);
+    if (!served) return tl::unexpected(served.error());
     auto store = coordinator::record_store::open(settings_.coordinator.state_dir);
     if (!store) return tl::unexpected(store.error());
     store_ = std::move(*store);
-    if (auto fits = check_stored(options->model); !fits) return tl::unexpected(fits.error());
+    if (auto fits = check_stored(*served); !fits) return tl::unexpected(fits.error());
+    auto files = workers::checkpoint::open(settings_.model.path, {.routers = true});
+    if (!files) return tl::unexpected(config::of_input_file(files.error()));
+    files_ = std::move(*files);
+    routers_ = std::make_unique<router_shelf>(*files_);
+    auto options = core_options_from(settings_, *files_);
+    if (!options) return tl::unexpected(options.error());
     if (auto made = open_gateway(); !made) return tl::unexpected(made.error());
 
     const auto& security = settings_.security;
@@ -104,7 +137,7 @@ class coordinator_process final {
     world_ = std::move(*world);
     options->node = world_->node();
     host_ = std::make_unique<actors::coordinator_host>(
-        *world_, std::move(*options), store_->stored(), random_bits(),
+        *world_, std::move(*options), store_->stored(),
         actors::coordinator_world{
             [this](epoch_number expected_epoch, const coordinator::record& value) {
               return store_->write(expected_epoch, value);
@@ -112,7 +145,8 @@ class coordinator_process final {
             [this](bool failed, const std::string& why) {
               ending_.core_stopped(failed ? std::optional(make_error(reason::internal_error, why))
                                           : std::nullopt);
-            }},
+            },
+            [this](std::size_t moe_index) { return routers_->get(moe_index); }},
         log_);
     rpc_ = std::make_unique<coordinator::rpc_server>(
         *host_, gateway_.get(), coordinator::tls_files{security.cert, security.key, security.ca});
@@ -157,7 +191,10 @@ class coordinator_process final {
     carrier_ = std::move(*carrier);
     log_.info("carrier", {{"name", carrier_->name()}, {"lanes", carrier_->describe()}});
     gateway_ = std::make_unique<coordinator::gateway>(
-        *carrier_, coordinator::gateway_options{.sessions_max = settings_.session.max});
+        *carrier_, coordinator::gateway_options{.sessions_max = settings_.session.max,
+                                                .router = [this](std::size_t moe_index) {
+                                                  return routers_->get(moe_index);
+                                                }});
     return {};
   }
 
@@ -182,6 +219,8 @@ class coordinator_process final {
   const config::settings& settings_;
   event_log& log_;
   ending& ending_;
+  std::unique_ptr<workers::checkpoint> files_;
+  std::unique_ptr<router_shelf> routers_;
   std::unique_ptr<coordinator::record_store> store_;
   std::unique_ptr<transport::Communication> carrier_;
   std::unique_ptr<coordinator::gateway> gateway_;

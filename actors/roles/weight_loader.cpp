@@ -29,15 +29,9 @@ std::vector<workers::layer_slots> rows_of(const eplb::placement& placement, std:
 
 }  // namespace
 
-weight_loader::weight_loader(const options& o, const model_description& model,
-                             const kernels::Backend& backend, workers::expert_source& source,
+weight_loader::weight_loader(const options& o, equip_fn equip,
                              std::function<void(workers::event)> on_event, event_log& log)
-    : options_(o),
-      model_(model),
-      backend_(backend),
-      source_(source),
-      on_event_(std::move(on_event)),
-      log_(log) {
+    : options_(o), equip_(std::move(equip)), on_event_(std::move(on_event)), log_(log) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -134,19 +128,32 @@ void weight_loader::do_load(const workers::load_plan& plan, const std::atomic<bo
                                  std::vector(checksums.begin(), checksums.end())});
 }
 
+// Pages are made for one backend: another resolution, which comes only while nothing is in service,
+// starts anew.
+expected<void> weight_loader::make_store(const workers::load_plan& plan, std::uint32_t slots) {
+  if (store_ && resolution_ == plan.resolved->resolution_id) return {};
+  store_.reset();
+  auto made_tools = equip_(*plan.resolved);
+  if (!made_tools) return tl::unexpected(made_tools.error());
+  auto made =
+      workers::expert_store::create({.slots = slots,
+                                     .spare_pages = options_.spare_pages,
+                                     .shared = plan.shared_experts,
+                                     .memory_max_bytes = options_.memory_max_bytes},
+                                    *made_tools->model, *made_tools->backend, *made_tools->source);
+  if (!made) return tl::unexpected(made.error());
+  store_ = std::move(*made);
+  resolution_ = plan.resolved->resolution_id;
+  return {};
+}
+
 expected<std::shared_ptr<const workers::generation_table>> weight_loader::prepare(
     const workers::load_plan& plan, const std::atomic<bool>& cancelled) {
   const int span = plan.placement.span_index(plan.self);
   if (span < 0) return fail(reason::placement_invalid, "this worker is not in the plan");
   const auto index = static_cast<std::size_t>(span);
-  if (!store_) {
-    auto made = workers::expert_store::create({.slots = plan.placement.spans()[index].slots,
-                                               .spare_pages = options_.spare_pages,
-                                               .memory_max_bytes = options_.memory_max_bytes},
-                                              model_, backend_, source_);
-    if (!made) return tl::unexpected(made.error());
-    store_ = std::move(*made);
-  }
+  if (auto made = make_store(plan, plan.placement.spans()[index].slots); !made)
+    return tl::unexpected(made.error());
   workers::progress_bar bar("weights", STDERR_FILENO);
   return store_->prepare(
       plan.generation, plan.plan, rows_of(plan.placement, index),

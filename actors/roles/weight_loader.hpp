@@ -28,9 +28,17 @@ class weight_loader final {
     std::size_t memory_max_bytes = 0;
   };
 
-  // Requires: model, backend and source outlive the loader.
-  weight_loader(const options& o, const model_description& model, const kernels::Backend& backend,
-                workers::expert_source& source, std::function<void(workers::event)> on_event,
+  // What a resolution names, made: the backend whose pages are filled and where experts come from.
+  struct tools {
+    const model_description* model = nullptr;  // in the backend's format
+    const kernels::Backend* backend = nullptr;
+    workers::expert_source* source = nullptr;
+  };
+  // Makes them, or tells why this worker cannot; on the loader's thread. What it made before is
+  // replaced when another resolution asks, and lives until then.
+  using equip_fn = std::function<expected<tools>(const resolution::resolution_report& resolved)>;
+
+  weight_loader(const options& o, equip_fn equip, std::function<void(workers::event)> on_event,
                 event_log& log);
   ~weight_loader();  // stops a load at its next expert
   weight_loader(const weight_loader&) = delete;
@@ -50,16 +58,17 @@ class weight_loader final {
   void run();
   void post(job j);
   void do_load(const workers::load_plan& plan, const std::atomic<bool>& cancelled);
+  expected<void> make_store(const workers::load_plan& plan, std::uint32_t slots);
   expected<std::shared_ptr<const workers::generation_table>> prepare(
       const workers::load_plan& plan, const std::atomic<bool>& cancelled);
 
   const options options_;
-  const model_description& model_;
-  const kernels::Backend& backend_;
-  workers::expert_source& source_;
+  const equip_fn equip_;
   const std::function<void(workers::event)> on_event_;
   event_log& log_;
-  std::unique_ptr<workers::expert_store> store_;  // the loader thread's alone
+  // The loader thread's alone:
+  std::unique_ptr<workers::expert_store> store_;
+  std::uint64_t resolution_ = 0;  // that store_ was made for
 
   std::mutex mutex_;
   std::condition_variable work_;

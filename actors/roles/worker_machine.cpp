@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "actors/config/input_error.hpp"
+#include "actors/process/probe_environment.hpp"
 #include "schemas/base/limits.hpp"
+#include "schemas/resolution/documents.hpp"
 
 namespace moetier::roles {
 namespace {
@@ -23,6 +25,12 @@ std::size_t memory_of_machine() {
 std::vector<std::uint8_t> plain(const transport::member_address& address) {
   const auto* first = reinterpret_cast<const std::uint8_t*>(address.data());
   return {first, first + address.size()};
+}
+
+// Where the router weight is on the input, a token's shared experts get a second row.
+std::uint32_t rows_max_of(const model_description& model, std::uint32_t tokens_max) {
+  const bool second_rows = model.weight_at == weight_point::input && model.shared.count > 0;
+  return second_rows ? 2 * tokens_max : tokens_max;
 }
 
 }  // namespace
@@ -42,19 +50,6 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
   auto checkpoint = workers::checkpoint::open(s.model.path);
   if (!checkpoint) return tl::unexpected(config::of_input_file(checkpoint.error()));
   m->checkpoint_ = std::move(*checkpoint);
-  const model_description& model = m->checkpoint_->model();
-
-  auto backend =
-      kernels::make_cpu_backend(s.backend.force,
-                                {.hidden_size = model.hidden_size,
-                                 .intermediate_size = model.intermediate_size,
-                                 .format = model.format,
-                                 .activation = model.activation.kind,
-                                 .bias = model.expert_bias},
-                                {.threads = s.worker.threads}, kernels::detect_cpu_features());
-  if (!backend) return tl::unexpected(backend.error());
-  m->backend_ = std::move(*backend);
-
   auto carrier =
       transport::open_carrier(s.transport.carrier == "auto" ? "ucx" : s.transport.carrier,
                               {.listen = s.transport.listen,
@@ -67,9 +62,8 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
                                         .sources_max = s.transport.max_sources});
   if (!half) return tl::unexpected(half.error());
   m->half_ = std::move(*half);
-  log.info("resolved", {{"backend", m->backend_->identity()},
-                        {"carrier", m->carrier_->name()},
-                        {"lanes", m->carrier_->describe()}});
+  log.info("carrier", {{"name", m->carrier_->name()}, {"lanes", m->carrier_->describe()}});
+  m->environment_ = probe_environment({s, this_build(), {std::string(m->carrier_->name())}});
   return m;
 }
 
@@ -77,40 +71,63 @@ void worker_machine::describe(workers::core_options& to) const {
   to.model_fingerprint = checkpoint_->model().fingerprint;
   to.checkpoint_digest = checkpoint_->digest();
   to.slots = settings_.worker.slots;
-  to.backend = backend_->identity();
-  to.layout = backend_->layout_id();
-  to.row_invariant = backend_->row_invariant();
+  const std::string environment = resolution::document_of(environment_);
+  to.environment.assign(environment.begin(), environment.end());
   to.carrier = settings_.transport.carrier == "auto" ? "ucx" : settings_.transport.carrier;
   to.address = plain(half_->address());
 }
 
 void worker_machine::start(std::function<void(workers::event)> post) {
-  const model_description& model = checkpoint_->model();
-  engine_ = std::make_unique<workers::engine>(
-      workers::engine_options{.layers = static_cast<std::uint32_t>(model.moe_layers.size()),
-                              .rows_max = settings_.session.max_tokens,
-                              .top_k_max = model.top_k,
-                              .sources_max = settings_.transport.max_sources,
-                              .spin = settings_.transport.spin},
-      *backend_, *half_,
-      workers::engine::sinks{
-          .on_attached = [post](const workers::source_attach_done& e) { post(e); },
-          // The store frees the pages first, then the core hears of it.
-          .on_released =
-              [this](const workers::pages_released& e) { loader_->release(e.generation); },
-          .on_drained = [post] { post(workers::engine_drained{}); }});
+  post_ = std::move(post);
   loader_ = std::make_unique<weight_loader>(
       weight_loader::options{.spare_pages = settings_.worker.spare_pages,
                              .memory_max_bytes = settings_.worker.memory != 0
                                                      ? settings_.worker.memory
                                                      : memory_of_machine()},
-      model, *backend_, *checkpoint_, post, log_);
-  engine_->start();
+      [this](const resolution::resolution_report& resolved) { return equip(resolved); }, post_,
+      log_);
 }
 
 void worker_machine::stop() {
-  if (engine_) engine_->stop();
+  if (const auto running = engine()) running->stop();
   loader_.reset();
+}
+
+std::shared_ptr<workers::engine> worker_machine::engine() const {
+  const std::lock_guard lock(mutex_);
+  return engine_;
+}
+
+expected<weight_loader::tools> worker_machine::equip(
+    const resolution::resolution_report& resolved) {
+  // Nothing is in service: the core takes another resolution only then.
+  if (const auto old = engine()) old->stop();
+  auto made = equipment::make(resolved, *checkpoint_, settings_.worker.threads);
+  if (!made) return tl::unexpected(made.error());
+  const model_description& model = checkpoint_->model();
+  auto next = std::make_shared<workers::engine>(
+      workers::engine_options{.layers = static_cast<std::uint32_t>(model.moe_layers.size()),
+                              .rows_max = rows_max_of(model, settings_.session.max_tokens),
+                              .top_k_max = model.top_k + model.shared.count,
+                              .sources_max = settings_.transport.max_sources,
+                              .spin = settings_.transport.spin},
+      *made->backend, *half_,
+      workers::engine::sinks{
+          .on_attached = [this](const workers::source_attach_done& e) { post_(e); },
+          // The store frees the pages first, then the core hears of it.
+          .on_released =
+              [this](const workers::pages_released& e) { loader_->release(e.generation); },
+          .on_drained = [this] { post_(workers::engine_drained{}); }});
+  {
+    const std::lock_guard lock(mutex_);
+    engine_ = next;
+  }
+  equipment_ = std::move(*made);
+  next->start();
+  log_.info("resolved", {{"backend", equipment_.backend->identity()},
+                         {"resolution", fmt::format("{:016x}", resolved.resolution_id)},
+                         {"layout", equipment_.backend->layout_id()}});
+  return weight_loader::tools{equipment_.model, equipment_.backend.get(), equipment_.source};
 }
 
 void worker_machine::load(const workers::load_plan& plan) { loader_->load(plan); }
@@ -128,17 +145,25 @@ void worker_machine::serve(const workers::serve_generation& g) {
     const std::lock_guard lock(mutex_);
     table_ = *table;
   }
-  engine_->post_serve(std::move(*table), g.first_slot);
+  engine()->post_serve(std::move(*table), g.first_slot, g.resolution);
 }
 
 void worker_machine::release(const workers::release_pages& p) {
-  engine_->post_release(p.older_than);
+  if (const auto running = engine()) running->post_release(p.older_than);
 }
-void worker_machine::attach(const control::source_attachment& s) { engine_->post_attach(s); }
+void worker_machine::attach(const control::source_attachment& s) {
+  if (const auto running = engine()) return running->post_attach(s);
+  // The coordinator attaches sources to workers that have prepared a plan, so this one is early; it
+  // is asked again.
+  post_(workers::source_attach_done{s.source, s.incarnation, false, "no backend is resolved yet"});
+}
 void worker_machine::detach(const workers::detach_source& s) {
-  engine_->post_detach(s.source, s.incarnation);
+  if (const auto running = engine()) running->post_detach(s.source, s.incarnation);
 }
-void worker_machine::drain() { engine_->post_drain(); }
+void worker_machine::drain() {
+  if (const auto running = engine()) return running->post_drain();
+  post_(workers::engine_drained{});
+}
 void worker_machine::stopped(bool failed, const std::string& why) {
   if (!failed) return ending_.core_stopped(std::nullopt);
   // The core ends by itself for one reason only: the weights of this process are not the tier's.
@@ -147,7 +172,12 @@ void worker_machine::stopped(bool failed, const std::string& why) {
 }
 
 workers::engine_progress worker_machine::progress(bool with_counts) {
-  workers::engine_progress p = engine_->progress(with_counts);
+  const auto running = engine();
+  if (!running) {
+    const std::lock_guard lock(mutex_);
+    return {.tick = ++idle_tick_, .counted_generation = {}, .counts = {}};
+  }
+  workers::engine_progress p = running->progress(with_counts);
   const std::lock_guard lock(mutex_);
   if (p.counts.empty()) {
     progress_.rows_total = p.rows_total;
@@ -160,7 +190,7 @@ workers::engine_progress worker_machine::progress(bool with_counts) {
 
 http::worker_figures worker_machine::figures() const {
   http::worker_figures f;
-  f.carrier = engine_->carrier();
+  if (const auto running = engine()) f.carrier = running->carrier();
   f.log_lines_dropped = log_.dropped();
   const std::lock_guard lock(mutex_);
   f.rows_total = progress_.rows_total;
@@ -182,7 +212,9 @@ http::worker_figures worker_machine::figures() const {
 }
 
 bool worker_machine::alive() const noexcept {
-  const std::uint64_t tick = engine_->tick();
+  const auto running = engine();
+  if (!running) return true;
+  const std::uint64_t tick = running->tick();
   const time_ns now = monotonic_now();
   const std::lock_guard lock(mutex_);
   if (tick != seen_tick_ || tick_moved_at_ == 0) {

@@ -1,7 +1,8 @@
 #pragma once
-// The working parts of a worker behind the shell's orders: backend, carrier half, engine and
-// loader. It passes orders to the thread that obeys them and their answers back as events; it
-// decides nothing. Thread: the worker_machinery calls: the worker actor; figures, alive: any.
+// The working parts of a worker behind the shell's orders: checkpoint, carrier half, loader and,
+// once a resolution has named it, backend and engine. It passes orders to the thread that obeys
+// them and their answers back as events; it decides nothing. Thread: the worker_machinery calls:
+// the worker actor; figures, alive: any.
 
 #include <functional>
 #include <memory>
@@ -12,8 +13,9 @@
 #include "actors/http/worker_probe.hpp"
 #include "actors/log/event_log.hpp"
 #include "actors/roles/ending.hpp"
+#include "actors/roles/equipment.hpp"
 #include "actors/roles/weight_loader.hpp"
-#include "kernels/backend.hpp"
+#include "schemas/resolution/environment.hpp"
 #include "transport/communication.hpp"
 #include "workers/engine/engine.hpp"
 #include "workers/weights/checkpoint.hpp"
@@ -29,7 +31,7 @@ class worker_machine final : public actors::worker_machinery {
 
   // What the core must know of these parts.
   void describe(workers::core_options& to) const;
-  // Starts the engine; events go to `post` from the loader's and the engine's threads until stop().
+  // Starts the loader; events go to `post` from the loader's and the engine's threads until stop().
   void start(std::function<void(workers::event)> post);
   void stop();
 
@@ -54,14 +56,21 @@ class worker_machine final : public actors::worker_machinery {
   const config::settings& settings_;
   event_log& log_;
   ending& ending_;
+  // On the loader's thread: makes backend and engine of a resolution, in place of earlier ones.
+  expected<weight_loader::tools> equip(const resolution::resolution_report& resolved);
+  std::shared_ptr<workers::engine> engine() const;  // null before the first resolution
+
   std::unique_ptr<workers::checkpoint> checkpoint_;
-  std::unique_ptr<kernels::Backend> backend_;
+  resolution::environment environment_;
   std::unique_ptr<transport::Communication> carrier_;
   std::unique_ptr<transport::WorkerHalf> half_;
-  std::unique_ptr<workers::engine> engine_;
+  std::function<void(workers::event)> post_;
+  equipment equipment_;  // the loader's; the engine computes with its backend
   std::unique_ptr<weight_loader> loader_;
 
-  mutable std::mutex mutex_;  // what metrics read
+  mutable std::mutex mutex_;  // what several threads read
+  std::shared_ptr<workers::engine> engine_;
+  std::uint64_t idle_tick_ = 0;  // stands for the engine's before there is one
   std::shared_ptr<const workers::generation_table> table_;
   workers::engine_progress progress_;
   mutable std::uint64_t seen_tick_ = 0;

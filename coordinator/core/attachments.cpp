@@ -19,11 +19,17 @@ expected<void> core::state::check(const session& s, const attach_session& e) con
     if (given > most) return fail(reason::limit_exceeded, name, given, most);
     return {};
   };
+  const model_description& model = options.model;
+  const std::uint32_t positions_max =
+      s.request.top_k + (s.request.shared_experts ? model.shared.count : 0);
+  // A token whose weight is on the input sends its shared experts a row of their own.
+  const bool second_rows = s.request.shared_experts && model.weight_at == weight_point::input;
+  const std::uint64_t rows_max = std::uint64_t{s.request.tokens_max} * (second_rows ? 2 : 1);
   const std::uint64_t stride_max =
       transport::padded_stride(std::size_t{options.model.hidden_size} * sizeof(float));
-  for (const auto& checked : {within("rows_max", shape.rows_max, s.request.tokens_max),
+  for (const auto& checked : {within("rows_max", shape.rows_max, rows_max),
                               within("hidden_stride", shape.hidden_stride, stride_max),
-                              within("top_k", shape.top_k, s.request.top_k),
+                              within("top_k", shape.top_k, positions_max),
                               within("return_stride", shape.return_stride, stride_max),
                               within("return_rows_max", shape.return_rows_max,
                                      std::uint64_t{shape.rows_max} * shape.top_k),

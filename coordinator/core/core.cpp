@@ -18,8 +18,7 @@ constexpr bool k_wants_done =
 
 }  // namespace
 
-// Nothing here is random yet: ids are counted, and what must differ per process comes from outside.
-core::core(core_options options, std::optional<record> stored, std::uint64_t /*seed*/)
+core::core(core_options options, std::optional<record> stored)
     : state_(std::make_unique<state>(std::move(options), std::move(stored))) {}
 core::~core() = default;
 
@@ -49,6 +48,9 @@ effects core::step(const event& what, time_ns now) {
 // R12. Nothing reaches a worker before the new epoch is durable.
 void core::state::start(time_ns now) {
   last_time = now;
+  if (options.tables == nullptr) options.tables = transport::plain_tables(options.model);
+  if (options.checkpoint_fingerprint == 0)
+    options.checkpoint_fingerprint = options.model.fingerprint;
   for (std::uint32_t i = 0; i < options.sources_max; ++i) {
     free_sources.push_back(source_id(static_cast<std::uint16_t>(i)));
   }
@@ -63,6 +65,9 @@ void core::state::start(time_ns now) {
                          parsed->layers().size() * std::size_t{parsed->dense_slots()}) {
         return stop(true, "the placement in the durable record is not readable");
       }
+      auto report = resolution::read_report(durable.resolution, "the durable record");
+      if (!report) return stop(true, report.error().text);
+      resolved = std::make_shared<const resolution::resolution_report>(std::move(*report));
       plan = std::move(*parsed);
       for (const auto& span : plan->spans()) {
         member& m = members[span.name];

@@ -24,8 +24,7 @@ namespace moetier::coordinator {
 class core final {
  public:
   // `stored` is what the record store holds; the first effects write epoch + 1.
-  // `seed` feeds resolution ids and the like; never identities of others.
-  core(core_options options, std::optional<record> stored, std::uint64_t seed);
+  core(core_options options, std::optional<record> stored);
   ~core();
   core(const core&) = delete;
   core& operator=(const core&) = delete;

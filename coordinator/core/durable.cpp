@@ -36,7 +36,8 @@ void core::state::write_next() {
     next.placement = attempt->bytes;
     next.checksums = attempt->checksums;
     next.checkpoint_digest = attempt->checkpoint_digest;
-    next.layout = attempt->layout;
+    next.resolution = attempt->resolution;
+    next.shared_experts = attempt->shared_experts;
   }
   if (reserve) next.next_session = durable.next_session + k_session_block;
   MOETIER_ASSERT(next.epoch >= durable.epoch && next.generation >= durable.generation);
@@ -56,6 +57,7 @@ void core::state::on(const record_written& e, time_ns now) {
     MOETIER_ASSERT(attempt && attempt->decided);
     plan = std::move(attempt->placement);
     attempt.reset();
+    failures.clear();
     log(log_event::level::info, "plan_decided",
         fmt::format("generation {} plan {:016x}", durable.generation.value, durable.plan.value));
     for (auto& [name, m] : members) {

@@ -27,7 +27,10 @@ struct session_request {
   std::uint32_t top_k = 0;          // 0 = the model's
   std::uint8_t return_mode = 0;     // 0 partial, 1 exact
   dtype return_dtype = dtype::f32;
-  bool thin = false;                    // served by the gateway
+  bool thin = false;            // served by the gateway
+  bool gate_on_tier = false;    // calls may come without logits and ids
+  bool shared_experts = false;  // the tier computes and adds them
+  bool flags_bad_rows = false;
   std::uint64_t model_fingerprint = 0;  // 0 = any
 };
 

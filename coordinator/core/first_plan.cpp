@@ -14,15 +14,14 @@
 namespace moetier::coordinator {
 namespace {
 
-// The hash names placement and weights: what a generation is made of.
-plan_hash hash_of(std::span<const std::uint8_t> placement, std::uint64_t fingerprint,
-                  std::uint64_t digest) {
-  std::vector<std::byte> bytes(placement.size() + 16);
+// The hash names placement, weights and how they are held: what a generation is made of.
+plan_hash hash_of(std::span<const std::uint8_t> placement,
+                  std::initializer_list<std::uint64_t> made_of) {
+  std::vector<std::byte> bytes(placement.size());
   std::copy(placement.begin(), placement.end(),
             reinterpret_cast<std::uint8_t*>(bytes.data()));  // a byte is a byte
-  for (std::size_t i = 0; i < 8; ++i) {
-    bytes[placement.size() + i] = static_cast<std::byte>(fingerprint >> (8 * i));
-    bytes[placement.size() + 8 + i] = static_cast<std::byte>(digest >> (8 * i));
+  for (const std::uint64_t number : made_of) {
+    for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::byte>(number >> (8 * i)));
   }
   return plan_hash(first_64_bits(sha256(bytes)));
 }
@@ -91,27 +90,28 @@ void core::state::consider_first_plan() {
   const std::uint32_t expected_count = std::max(options.workers_expected, 1u);
   if (members.size() != expected_count) return;
   auto placed = place(options, members);
-  if (placed) {
-    const auto canonical = placed->canonical_bytes();
-    const auto* first = reinterpret_cast<const std::uint8_t*>(canonical.data());
-    plan_attempt a;
-    a.bytes.assign(first, first + canonical.size());
-    if (a.bytes.size() + 4096 > control::k_message_bytes_max) {
-      placed = fail(reason::placement_invalid, "it is too large for one message");
-    } else {
-      a.checkpoint_digest = members.begin()->second.told.checkpoint_digest;  // all have the same
-      a.layout = members.begin()->second.told.layout;
-      a.hash = hash_of(a.bytes, options.model.fingerprint, a.checkpoint_digest);
-      a.placement = std::move(*placed);
-      attempt = std::move(a);
-    }
+  if (!placed) return no_plan(placed.error());
+  auto weighed = resolve_for(*placed);
+  if (!weighed) return no_plan(weighed.error());
+  resolved = std::make_shared<const resolution::resolution_report>(std::move(weighed->report));
+  if (weighed->refusal) return no_plan(*weighed->refusal);
+  log(log_event::level::info, "resolved", resolution::describe(*resolved));
+  if (resolved->degraded())
+    log(log_event::level::warn, "degraded", resolution::describe_rejections(*resolved));
+  const auto canonical = placed->canonical_bytes();
+  const auto* first = reinterpret_cast<const std::uint8_t*>(canonical.data());
+  plan_attempt a;
+  a.bytes.assign(first, first + canonical.size());
+  a.resolution = resolution::canonical_json(*resolved);
+  a.shared_experts = shared_experts_held();
+  if (a.bytes.size() + a.resolution.size() + 4096 > control::k_message_bytes_max) {
+    return no_plan(make_error(reason::placement_invalid, "it is too large for one message"));
   }
-  if (!attempt) {
-    plan_failed = true;
-    plan_problem = placed.error().text;
-    log(log_event::level::error, "plan_infeasible", plan_problem);
-    return;
-  }
+  a.checkpoint_digest = members.begin()->second.told.checkpoint_digest;  // all have the same
+  a.hash = hash_of(a.bytes, {options.model.fingerprint, a.checkpoint_digest,
+                             resolved->resolution_id, a.shared_experts});
+  a.placement = std::move(*placed);
+  attempt = std::move(a);
   plan_problem.clear();
   for (const auto& span : attempt->placement.spans()) {
     member& m = members.at(span.name);
@@ -121,6 +121,13 @@ void core::state::consider_first_plan() {
   }
   epoch_wanted =
       true;  // each attempt has an epoch of its own: answers to earlier ones do not count
+}
+
+// Not tried again until the members change.
+void core::state::no_plan(const error& why) {
+  plan_failed = true;
+  plan_problem = why.text;
+  log(log_event::level::error, "plan_infeasible", plan_problem);
 }
 
 void core::state::ask_all(time_ns now) {

@@ -120,28 +120,26 @@ std::string core::state::mismatch_of(const control::hello& m) const {
   };
   const auto hex = [](std::uint64_t v) { return fmt::format("{:016x}", v); };
   differs("protocol version", m.protocol, control::k_protocol_version);
-  differs("model fingerprint", hex(m.model_fingerprint), hex(options.model.fingerprint));
+  differs("model fingerprint", hex(m.model_fingerprint), hex(options.checkpoint_fingerprint));
   differs("heartbeat interval", m.heartbeat_interval_ns, options.heartbeat_interval);
   differs("heartbeat timeout", m.heartbeat_timeout_ns, options.heartbeat_timeout);
   const bool planned = durable.generation.value != 0;
   if (planned) {
     differs("checkpoint digest", hex(m.checkpoint_digest), hex(durable.checkpoint_digest));
-    differs("layout", m.layout, durable.layout);
   }
   if (attempt && attempt->decided) {
     differs("checkpoint digest", hex(m.checkpoint_digest), hex(attempt->checkpoint_digest));
-    differs("layout", m.layout, attempt->layout);
   }
   for (const auto& [name, other] : members) {  // any process that was taken speaks for the tier
     if (other.told.name.empty() || name == m.name) continue;
     if (!planned && !(attempt && attempt->decided)) {
       differs("checkpoint digest", hex(m.checkpoint_digest), hex(other.told.checkpoint_digest));
-      differs("layout", m.layout, other.told.layout);
     }
     differs("carrier", m.carrier, other.told.carrier);
-    differs("row_invariant", m.row_invariant, other.told.row_invariant);
     break;
   }
+  if (const std::string unfit = unfit_for(m); !unfit.empty())
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", unfit);
   if (options.node != 0 && m.node == options.node) {
     text += fmt::format("{}its actor node has the coordinator's own identity",
                         text.empty() ? "" : ", ");
@@ -152,7 +150,8 @@ std::string core::state::mismatch_of(const control::hello& m) const {
   }
   for (const control::held_generation& held : m.held) {
     if (held.state != control::generation_state::serving) continue;
-    if (!planned || held.generation != durable.generation || held.plan != durable.plan) {
+    if (!planned || held.generation != durable.generation || held.plan != durable.plan ||
+        !resolved || m.resolution != resolved->resolution_id) {
       text += fmt::format("{}it serves generation {}, which is not this tier's",
                           text.empty() ? "" : ", ", held.generation.value);
     }

@@ -9,15 +9,27 @@
 
 #include "schemas/base/time.hpp"
 #include "schemas/model/model_description.hpp"
+#include "schemas/model/routing_tables.hpp"
+#include "schemas/resolution/words.hpp"
 
 namespace moetier::coordinator {
 
 struct core_options {
-  model_description model;
-  std::uint32_t workers_expected = 1;  // the first placement waits for this many
-  std::string placement_file_text;     // eplb::placement_from_json; empty = default placement
-  std::string placement_file_name;     // for error texts
-  std::uint64_t node = 0;              // own actor node identity; a worker with the same is refused
+  model_description model;                   // with the operator's routing overrides
+  std::uint64_t checkpoint_fingerprint = 0;  // of the model as the files have it: the workers'
+  routing_tables_ptr tables;                 // null = routers have nothing beside their matrices
+  std::string backend_force = "auto";        // backend.force
+  std::string communication = "auto";        // transport.carrier
+  bool allow_degradation = true;
+  resolution::answer_mode answers =
+      resolution::answer_mode::partial;  // what a session gets by default
+  std::optional<quant_kind> quantise;    // unquantised experts are held in this format
+  bool hold_shared_experts = true;       // where the model has some that a session may ask for
+  bool lora = false;                     // adapters are to be served
+  std::uint32_t workers_expected = 1;    // the first placement waits for this many
+  std::string placement_file_text;       // eplb::placement_from_json; empty = default placement
+  std::string placement_file_name;       // for error texts
+  std::uint64_t node = 0;  // own actor node identity; a worker with the same is refused
   duration_ns heartbeat_interval = 100 * k_millisecond;
   duration_ns heartbeat_timeout = 500 * k_millisecond;
   duration_ns lease = k_second;

@@ -11,7 +11,7 @@ namespace {
 
 // "MTRECORD", version, length of what follows, then the fields in order, CRC32C of all before it.
 constexpr std::string_view k_magic = "MTRECORD";
-constexpr std::uint32_t k_version = 1;
+constexpr std::uint32_t k_version = 2;
 constexpr std::size_t k_head_bytes = 8 + 4 + 8;
 constexpr std::size_t k_record_bytes_max = std::size_t{512} * 1024 * 1024;
 
@@ -58,8 +58,9 @@ std::vector<std::uint8_t> to_bytes(const record& r) {
   put(body, r.model_fingerprint, 8);
   put(body, r.checkpoint_digest, 8);
   put(body, r.next_session, 4);
-  put(body, r.layout.size(), 4);
-  body.insert(body.end(), r.layout.begin(), r.layout.end());
+  put(body, r.shared_experts, 4);
+  put(body, r.resolution.size(), 4);
+  body.insert(body.end(), r.resolution.begin(), r.resolution.end());
   put(body, r.placement.size(), 8);
   body.insert(body.end(), r.placement.begin(), r.placement.end());
   put(body, r.checksums.size(), 8);
@@ -86,7 +87,7 @@ expected<record> record_from_bytes(std::span<const std::uint8_t> bytes) {
   }
   cursor in(bytes.subspan(k_magic.size(), bytes.size() - k_magic.size() - 4));
   if (in.number(4) != k_version)
-    return fail(reason::state_unusable, "a record has a later version");
+    return fail(reason::state_unusable, "a record has another version than this build's");
   if (in.number(8) != in.left()) return fail(reason::state_unusable, "a record's length is wrong");
   record r;
   r.epoch = epoch_number(in.number(8));
@@ -95,8 +96,9 @@ expected<record> record_from_bytes(std::span<const std::uint8_t> bytes) {
   r.model_fingerprint = in.number(8);
   r.checkpoint_digest = in.number(8);
   r.next_session = static_cast<std::uint32_t>(in.number(4));
-  const auto layout = in.take(in.number(4));
-  r.layout.assign(layout.begin(), layout.end());
+  r.shared_experts = static_cast<std::uint32_t>(in.number(4));
+  const auto resolution = in.take(in.number(4));
+  r.resolution.assign(resolution.begin(), resolution.end());
   const auto placement = in.take(in.number(8));
   r.placement.assign(placement.begin(), placement.end());
   const std::uint64_t count = in.number(8);

@@ -19,10 +19,11 @@ struct record {
   std::vector<std::uint8_t> placement;  // canonical bytes; names workers and their slots
   std::uint64_t model_fingerprint = 0;
   std::uint64_t checkpoint_digest = 0;
-  std::vector<std::uint64_t>
-      checksums;  // by (layer index, dense position), XXH3-64 in layout `layout`
-  std::string layout;
-  std::uint32_t next_session = 1;  // session ids are never reused
+  std::vector<std::uint64_t> checksums;  // by (layer index, dense position), XXH3-64 of pages as
+                                         // `resolution` lays them out
+  std::string resolution;            // canonical resolution report; empty before there is a plan
+  std::uint32_t shared_experts = 0;  // pseudo-experts that every worker holds beside its slots
+  std::uint32_t next_session = 1;    // session ids are never reused
 
   bool operator==(const record&) const = default;
 };

@@ -62,6 +62,16 @@ expected<session_request> core::state::check(session_request r) const {
     return fail(reason::invalid_dtype, "return_dtype", dtype_name(r.return_dtype),
                 "f32, bf16, f16");
   }
+  if (r.gate_on_tier && (!model.router_reads_hidden || model.router_width != model.hidden_size)) {
+    return fail(reason::not_enabled,
+                "gate tier (this model's router reads another vector than its experts)");
+  }
+  if (r.shared_experts && (!published || published->shared_experts == 0)) {
+    return fail(reason::not_enabled,
+                model.shared.count == 0
+                    ? "shared_experts tier (the model has none that the tier can hold)"
+                    : "shared_experts tier (moe.shared_experts of the tier is off)");
+  }
   if (r.return_mode == 1 && published && !published->exact_allowed) {
     return fail(reason::not_enabled,
                 "return mode exact (this backend's rows depend on each other)");

@@ -6,19 +6,11 @@
 
 #include "coordinator/core/state.hpp"
 #include "schemas/base/assert.hpp"
-#include "schemas/base/checksum.hpp"
 
 namespace moetier::coordinator {
 namespace {
 
 constexpr std::size_t k_lost_texts_max = 8;
-
-// The agreed choice of backend, carrier and layout. The same after a restart, so that the rows of
-// direct sources stay what they are.
-std::uint64_t resolution_of(const control::hello& any) {
-  const std::string text = any.backend + '\n' + any.carrier + '\n' + any.layout;
-  return xxh3_64(std::as_bytes(std::span(text)));
-}
 
 std::vector<std::byte> bytes_of(const std::vector<std::uint8_t>& v) {
   const auto* first = reinterpret_cast<const std::byte*>(v.data());
@@ -93,6 +85,13 @@ transport::snapshot_ptr core::state::make_snapshot() const {
   s->plan = durable.plan;
   s->model = options.model;
   s->routing = {options.model.routing, options.model.experts, options.model.top_k};
+  s->tables = options.tables;
+  s->shared_experts = durable.shared_experts;
+  MOETIER_ASSERT(resolved);
+  s->resolution_id = resolved->resolution_id;
+  s->backend = resolved->winner;
+  s->exact_allowed = gives_exact_rows();
+  s->lora = resolved->where.lora_routed;
   s->placement = *plan;
   std::vector<bool> live;
   for (const auto& span : plan->spans()) {
@@ -100,19 +99,9 @@ transport::snapshot_ptr core::state::make_snapshot() const {
     MOETIER_ASSERT(!m.live() || m.committed);  // R6
     live.push_back(m.live());
     s->workers.push_back({m.id, m.told.incarnation, m.live(), bytes_of(m.told.address)});
-    if (m.live()) {
-      s->resolution_id = resolution_of(m.told);
-      s->exact_allowed = m.told.row_invariant;
-      s->carrier = m.told.carrier;
-      s->backend = m.told.backend;
-    }
+    if (m.live()) s->carrier = m.told.carrier;
   }
-  if (published && s->carrier.empty()) {  // nobody is left: what was resolved stands
-    s->resolution_id = published->resolution_id;
-    s->exact_allowed = published->exact_allowed;
-    s->carrier = published->carrier;
-    s->backend = published->backend;
-  }
+  if (published && s->carrier.empty()) s->carrier = published->carrier;  // nobody is left
   // A revision is (epoch, counter): a restarted coordinator has a higher epoch and reissues none.
   shares_revision revision{durable.epoch, 0};
   if (published && published->shares.revision().epoch == durable.epoch) {

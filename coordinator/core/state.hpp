@@ -16,11 +16,14 @@
 #include "coordinator/core/core.hpp"
 #include "coordinator/core/member.hpp"
 #include "coordinator/core/session.hpp"
+#include "coordinator/resolution/resolve.hpp"
 #include "eplb/placement.hpp"
 
 namespace moetier::coordinator {
 
 inline constexpr generation_number k_first_generation{1};
+
+using resolved_tier = coordinator::resolved;
 
 struct core::state {
   state(core_options given, std::optional<record> stored_record)
@@ -90,7 +93,8 @@ struct core::state {
     eplb::placement placement;
     std::vector<std::uint8_t> bytes;
     std::uint64_t checkpoint_digest = 0;
-    std::string layout;
+    std::string resolution;  // canonical report
+    std::uint32_t shared_experts = 0;
     std::vector<std::uint64_t> checksums;  // by (layer index, dense position), once decided
   };
   std::optional<plan_attempt> attempt;
@@ -99,8 +103,19 @@ struct core::state {
   bool plan_failed = false;             // not tried again until the members change
   void consider_first_plan();
   void consider_decision();
+  void no_plan(const error& why);
   void ask_all(time_ns now);
   void drop_attempt();
+
+  // --- resolving.cpp ---
+  // What the tier runs: the committed plan's, or the one that is being tried.
+  std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one
+  std::vector<prepare_failure> failures;                          // of the plan that is being tried
+  expected<resolved_tier> resolve_for(const eplb::placement& placed) const;
+  bool gives_exact_rows() const;
+  std::string unfit_for(const control::hello& m) const;
+  std::uint32_t shared_experts_held() const noexcept;
+  void try_another(const member& from, const std::string& text);
 
   // --- two_phases.cpp ---
   void ask(member& m, time_ns now);

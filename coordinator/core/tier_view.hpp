@@ -3,11 +3,13 @@
 // read by RPC, HTTP and tests; it decides nothing. Thread: any (a value).
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "schemas/base/ids.hpp"
 #include "schemas/base/time.hpp"
+#include "schemas/resolution/report.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
 
 namespace moetier::coordinator {
@@ -59,6 +61,7 @@ struct tier_view {
   std::uint64_t lost_experts = 0;            // (layer, expert) pairs without a live replica
   std::uint64_t stale_commands_refused = 0;  // messages of older epochs or incarnations
   transport::snapshot_ptr snapshot;          // newest published; null = none
+  std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one
 };
 
 }  // namespace moetier::coordinator

@@ -27,9 +27,14 @@ void core::state::ask(member& m, time_ns now) {
 void core::state::send_prepare(member& m) {
   const bool first = !plan;
   MOETIER_ASSERT(plan || attempt);
-  send(m, control::prepare{durable.epoch, first ? k_first_generation : durable.generation,
-                           first ? attempt->hash : durable.plan, m.told.incarnation,
-                           first ? attempt->bytes : durable.placement});
+  const std::string& report = first ? attempt->resolution : durable.resolution;
+  send(m, control::prepare{durable.epoch,
+                           first ? k_first_generation : durable.generation,
+                           first ? attempt->hash : durable.plan,
+                           m.told.incarnation,
+                           first ? attempt->bytes : durable.placement,
+                           {report.begin(), report.end()},
+                           first ? attempt->shared_experts : durable.shared_experts});
 }
 
 void core::state::hear(member& from, const control::prepared& m, time_ns now) {
@@ -115,6 +120,9 @@ void core::state::hear(member& from, const control::refused& m, time_ns now) {
     case why::unknown_generation:  // it has lost what it had prepared
       if (from.at == member_stage::committing) ask(from, now);
       return;
+    case why::prepare_failed:
+      if (!plan) return try_another(from, m.text);
+      return quarantine(from, m.text);
     case why::mismatch:
     case why::load_failed: return quarantine(from, m.text);
     case why::busy:

@@ -24,7 +24,6 @@ worker_view view_of(const member& m, std::size_t layers, time_ns now) {
   v.incarnation = m.told.incarnation;
   v.first_slot = m.first_slot;
   v.slots = m.slots;
-  v.backend = m.told.backend;
   v.heartbeat_age = now - std::min(m.heard_at, now);
   v.rows_total = m.rows_total;
   v.calls_total = m.calls_total;
@@ -59,7 +58,10 @@ tier_view core::view(time_ns now) const {
   v.not_ready_reasons = s.reasons_not_ready();
   v.ready = s.published && v.not_ready_reasons.empty();
   const std::size_t layers = s.plan ? s.plan->layers().size() : 0;
-  for (const auto& [name, m] : s.members) v.workers.push_back(view_of(m, layers, now));
+  for (const auto& [name, m] : s.members) {
+    v.workers.push_back(view_of(m, layers, now));
+    if (s.resolved) v.workers.back().backend = s.resolved->winner;
+  }
   for (const auto& [id, held] : s.sessions) {
     v.sessions.push_back({.session = id,
                           .source = held.source,
@@ -73,6 +75,7 @@ tier_view core::view(time_ns now) const {
   v.lost_experts = s.lost_experts;
   v.stale_commands_refused = s.stale_refused;
   v.snapshot = s.published;
+  v.resolved = s.resolved;
   return v;
 }
 

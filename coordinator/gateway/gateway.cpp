@@ -6,7 +6,7 @@
 namespace moetier::coordinator {
 
 gateway::gateway(transport::Communication& carrier, gateway_options options)
-    : carrier_(carrier), options_(options) {}
+    : carrier_(carrier), options_(std::move(options)) {}
 
 gateway::~gateway() {
   board_.close();  // nobody waits for a newer snapshot any more
@@ -35,7 +35,8 @@ void gateway::open(const thin_session_options& options, transport::snapshot_ptr 
       admitted = fail(reason::sequence, "open", "the gateway serves this session already");
     } else {
       sessions_.emplace(options.session,
-                        std::make_unique<thin_session>(carrier_, board_, options, std::move(done)));
+                        std::make_unique<thin_session>(carrier_, board_, options_.router, options,
+                                                       std::move(done)));
     }
   }
   if (!admitted) done(unexpected_error(admitted.error()));

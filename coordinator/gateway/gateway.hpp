@@ -18,6 +18,7 @@ namespace moetier::coordinator {
 
 struct gateway_options {
   std::size_t sessions_max = k_sessions_max;
+  client::router_source router{};  // for sessions whose gate is on the tier; empty = there are none
 };
 
 class gateway final {

@@ -8,10 +8,12 @@
 namespace moetier::coordinator {
 
 thin_session::thin_session(transport::Communication& carrier, const client::snapshot_board& board,
-                           const thin_session_options& options, opened done)
-    : options_(options), thread_([this, &carrier, &board, done = std::move(done)]() mutable {
+                           const client::router_source& router, const thin_session_options& options,
+                           opened done)
+    : options_(options),
+      thread_([this, &carrier, &board, &router, done = std::move(done)]() mutable {
         pthread_setname_np(pthread_self(), "moetier-thin");
-        run(carrier, board, std::move(done));
+        run(carrier, board, router, std::move(done));
         const std::lock_guard lock(mutex_);
         finished_ = true;
       }) {}
@@ -57,7 +59,7 @@ bool thin_session::finished() const {
 }
 
 void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
-                       opened done) {
+                       const client::router_source& router, opened done) {
   const client::source_session_options wish{
       .session = options_.session,
       .source = options_.source,
@@ -65,10 +67,13 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
       .tokens_max = options_.tokens_max,
       .top_k = options_.top_k,
       .mode = static_cast<kernels::return_mode>(options_.return_mode),
+      .shared_experts = options_.shared_experts,
+      .flags_bad_rows = options_.flags_bad_rows,
       .call_deadline = options_.call_deadline,
       .wait_newer = [&board](const transport::routing_snapshot& seen,
                              duration_ns limit) { return board.wait_newer(seen, limit); },
-      .newest = [&board] { return board.newest(); }};
+      .newest = [&board] { return board.newest(); },
+      .router = options_.gate_on_tier ? router : client::router_source{}};
   auto source = client::source_session::open(carrier, wish, board.newest());
   if (!source) return done(unexpected_error(source.error()));
   done(thin_place{(*source)->shape(), (*source)->address()});
@@ -107,6 +112,7 @@ expected<client::thin_result> thin_session::serve(client::source_session& source
   result.output.resize(tokens * model.hidden_size);
   result.ids.resize(tokens * options_.top_k);
   result.weights.resize(tokens * options_.top_k);
+  if (options_.flags_bad_rows) result.bad_rows.resize(tokens);
 
   const auto address = [](const std::vector<std::byte>& bytes) -> const void* {
     return bytes.empty() ? nullptr : bytes.data();
@@ -119,14 +125,17 @@ expected<client::thin_result> thin_session::serve(client::source_session& source
                               .hidden_pitch = model.hidden_size * dtype_bytes(rows.hidden_type),
                               .logits = address(rows.logits),
                               .logits_type = rows.logits_type,
-                              .logits_pitch = model.experts * dtype_bytes(rows.logits_type),
+                              .logits_pitch = model.columns() * dtype_bytes(rows.logits_type),
                               .ids = rows.ids,
                               .weights = rows.weights,
+                              .token_ids = rows.token_ids,
+                              .adapter_ids = rows.adapter_ids,
                               .deadline = call.end - now};
   const client::layer_result out{.output = result.output.data(),
                                  .pitch = model.hidden_size * sizeof(float),
                                  .ids = result.ids,
-                                 .weights = result.weights};
+                                 .weights = result.weights,
+                                 .bad_rows = result.bad_rows};
   expected<void> ended = source.submit(in);
   if (ended) ended = source.collect(0, out);
   // The call's own error says more than the step's, which repeats it.

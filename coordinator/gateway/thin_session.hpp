@@ -32,6 +32,9 @@ struct thin_session_options {
   std::uint32_t tokens_max = 0;
   std::uint32_t top_k = 0;
   std::uint8_t return_mode = 0;  // 0 partial, 1 exact
+  bool gate_on_tier = false;
+  bool shared_experts = false;
+  bool flags_bad_rows = false;
   duration_ns call_deadline = k_second;
   std::size_t waiting_max = 2;  // calls behind the one that is served
 };
@@ -41,9 +44,10 @@ class thin_session final {
   using opened = std::function<void(expected<thin_place>)>;
   using forwarded = std::function<void(expected<client::thin_result>)>;
 
-  // Requires: carrier and board outlive this object; the board holds a snapshot.
+  // Requires: carrier, board and router outlive this object; the board holds a snapshot.
   thin_session(transport::Communication& carrier, const client::snapshot_board& board,
-               const thin_session_options& options, opened done);
+               const client::router_source& router, const thin_session_options& options,
+               opened done);
   ~thin_session();  // end(), then waits for the call in service: until its deadline at most
   thin_session(const thin_session&) = delete;
   thin_session& operator=(const thin_session&) = delete;
@@ -61,7 +65,8 @@ class thin_session final {
     forwarded done;
   };
 
-  void run(transport::Communication& carrier, const client::snapshot_board& board, opened done);
+  void run(transport::Communication& carrier, const client::snapshot_board& board,
+           const client::router_source& router, opened done);
   expected<client::thin_result> serve(client::source_session& source, const job& call) const;
 
   const thin_session_options options_;

@@ -35,6 +35,10 @@ class desk final {
                                      transport::member_address address);
   kj::Promise<expected<void>> close(session_id session, incarnation_id incarnation);
 
+  expected<client::layer_router_ptr> router(std::size_t moe_index) {
+    return port_.router(moe_index);
+  }
+
   // The gateway's part of a thin session: its source half, then its calls.
   bool has_gateway() const { return gateway_ != nullptr; }
   kj::Promise<expected<thin_place>> make_place(const thin_session_options& options,

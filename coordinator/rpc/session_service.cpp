@@ -12,14 +12,15 @@ void account::close() {
 }
 
 session_service::session_service(const service_place& place, const session_grant& grant,
-                                 incarnation_id incarnation, bool thin)
+                                 incarnation_id incarnation, const session_request& wish)
     : desk_(place.the_desk),
       place_(place),
       session_(grant.session),
       incarnation_(incarnation),
       tokens_max_(grant.tokens_max),
       top_k_(grant.top_k),
-      thin_(thin) {
+      thin_(wish.thin),
+      gate_on_tier_(wish.gate_on_tier) {
   desk_.enter(session_, *this);
   place_.client->add(*this);
 }
@@ -83,8 +84,9 @@ kj::Promise<void> session_service::forward(ForwardContext context) {
         return answer->then([context](desk::thin_answer result) mutable -> expected<void> {
           if (!*result) return unexpected_error(result->error());
           const auto& sums = **result;
-          const std::size_t bytes =
-              sums.output.size() * sizeof(float) + sums.ids.size() * sizeof(std::int32_t) * 2;
+          const std::size_t bytes = sums.output.size() * sizeof(float) +
+                                    sums.ids.size() * sizeof(std::int32_t) * 2 +
+                                    sums.bad_rows.size();
           context.initResults(capnp::MessageSize{bytes / sizeof(capnp::word) + 64, 0});
           client::write_sums(context.getResults().initSums(), sums);
           return {};
@@ -103,8 +105,9 @@ expected<kj::Promise<desk::thin_answer>> session_service::ask(rpc::Call::Reader 
   const auto& model = desk_.snapshot()->model;  // a session was granted, so there is one
   auto copied = client::read_rows(rows, {.tokens_max = tokens_max_,
                                          .hidden_size = model.hidden_size,
-                                         .experts = model.experts,
-                                         .top_k = top_k_});
+                                         .columns = model.columns(),
+                                         .top_k = top_k_,
+                                         .gate_on_tier = gate_on_tier_});
   if (!copied) return unexpected_error(copied.error());
   auto fork = desk_.forward(session_, std::move(*copied), limit).fork();
   auto branch = fork.addBranch();

@@ -14,7 +14,7 @@ namespace moetier::coordinator {
 class session_service final : public rpc::Session::Server {
  public:
   session_service(const service_place& place, const session_grant& grant,
-                  incarnation_id incarnation, bool thin);
+                  incarnation_id incarnation, const session_request& wish);
   ~session_service() noexcept;
   KJ_DISALLOW_COPY(session_service);
 
@@ -50,6 +50,7 @@ class session_service final : public rpc::Session::Server {
   const std::uint32_t tokens_max_;
   const std::uint32_t top_k_;
   const bool thin_;
+  const bool gate_on_tier_;
   std::optional<error> ended_;
   bool connected_ = true;
   std::optional<asked> newest_;

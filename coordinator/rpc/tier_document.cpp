@@ -38,13 +38,22 @@ std::string status_document(const tier_view& view) {
     document["carrier"] = s.carrier;
     document["backend"] = s.backend;
     document["exact_allowed"] = s.exact_allowed;
+    document["shared_experts"] = s.shared_experts;
     document["model"] = {{"type", s.model.model_type},
                          {"fingerprint", hex(s.model.fingerprint)},
                          {"hidden_size", s.model.hidden_size},
                          {"intermediate_size", s.model.intermediate_size},
                          {"experts", s.model.experts},
                          {"top_k", s.model.top_k},
+                         {"routing", routing_method_name(s.model.routing.method)},
+                         {"activation", activation_name(s.model.activation.kind)},
+                         {"format", quant_name(s.model.format.quant)},
                          {"moe_layers", s.model.moe_layers.size()}};
+  }
+  if (view.resolved != nullptr) {
+    document["resolution"] = {{"id", hex(view.resolved->resolution_id)},
+                              {"describe", resolution::describe(*view.resolved)},
+                              {"degraded", view.resolved->degraded()}};
   }
   json workers = json::array();
   for (const worker_view& w : view.workers) {

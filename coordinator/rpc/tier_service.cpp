@@ -1,6 +1,7 @@
 #include "coordinator/rpc/tier_service.hpp"
 
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "coordinator/rpc/answering.hpp"
 #include "coordinator/rpc/session_service.hpp"
 #include "coordinator/rpc/tier_document.hpp"
+#include "transport/client/source/call_check.hpp"
 
 namespace moetier::coordinator {
 namespace {
@@ -21,6 +23,15 @@ class admin_service final : public rpc::Admin::Server {
     return answering(place_, context, "status",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                        return write(context, status_document(*desk_.port().view()));
+                     });
+  }
+  kj::Promise<void> resolution(ResolutionContext context) override {
+    return answering(place_, context, "resolution",
+                     [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       const auto resolved = desk_.port().view()->resolved;
+                       if (resolved == nullptr)
+                         return expected<void>(fail(reason::not_ready, "nothing is resolved yet"));
+                       return write(context, resolution::canonical_json(*resolved));
                      });
   }
   kj::Promise<void> placement(PlacementContext context) override {
@@ -69,6 +80,12 @@ expected<session_request> read_wish(rpc::Call::Reader call, rpc::Tier::Wish::Rea
     return fail(reason::invalid_dtype, "return", wish.getReturnDtype(),
                 "0 (f32), 1 (f16) or 2 (bf16)");
   }
+  for (const auto& [name, value, allowed] :
+       {std::tuple("gate", wish.getGate(), "0 (client) or 1 (tier)"),
+        std::tuple("shared_experts", wish.getSharedExperts(), "0 (client) or 1 (tier)"),
+        std::tuple("bad_rows", wish.getBadRows(), "0 (reject) or 1 (flag)")}) {
+    if (value > 1) return fail(reason::invalid_argument, name, value, allowed);
+  }
   request.client = call.getClientId();
   request.incarnation = incarnation_id(wish.getThin() ? random_bits() : wish.getIncarnation());
   request.tokens_max = wish.getTokensMax();
@@ -77,6 +94,9 @@ expected<session_request> read_wish(rpc::Call::Reader call, rpc::Tier::Wish::Rea
   request.return_mode = wish.getReturnMode();
   request.return_dtype = static_cast<dtype>(wish.getReturnDtype());
   request.thin = wish.getThin();
+  request.gate_on_tier = wish.getGate() == 1;
+  request.shared_experts = wish.getSharedExperts() == 1;
+  request.flags_bad_rows = wish.getBadRows() == 1;
   request.model_fingerprint = wish.getModelFingerprint();
   return request;
 }
@@ -146,7 +166,7 @@ kj::Promise<expected<void>> tier_service::open_direct(OpenSessionContext context
       .then([this, context, incarnation](expected<session_grant> grant) mutable -> expected<void> {
         if (!grant) return unexpected_error(grant.error());
         context.getResults().setSession(
-            kj::heap<session_service>(place_, *grant, incarnation, false));
+            kj::heap<session_service>(place_, *grant, incarnation, session_request{}));
         return write_grant(context.getResults().initGrant(), *grant);
       });
 }
@@ -156,13 +176,12 @@ kj::Promise<expected<void>> tier_service::open_thin(OpenSessionContext context,
                                                     session_request request) {
   using outcome = kj::Promise<expected<void>>;
   const incarnation_id incarnation = request.incarnation;
-  const std::uint8_t return_mode = request.return_mode;
+  const session_request asked = request;
   return desk_.open(std::move(request))
-      .then([this, context, incarnation,
-             return_mode](expected<session_grant> grant) mutable -> outcome {
+      .then([this, context, incarnation, asked](expected<session_grant> grant) mutable -> outcome {
         if (!grant) return expected<void>(unexpected_error(grant.error()));
         // From here on the service gives the session back when it is dropped.
-        auto service = kj::heap<session_service>(place_, *grant, incarnation, true);
+        auto service = kj::heap<session_service>(place_, *grant, incarnation, asked);
         if (grant->snapshot == nullptr) {
           return expected<void>(fail(reason::not_ready, "nothing is committed yet"));
         }
@@ -171,7 +190,10 @@ kj::Promise<expected<void>> tier_service::open_thin(OpenSessionContext context,
                                         .incarnation = incarnation,
                                         .tokens_max = grant->tokens_max,
                                         .top_k = grant->top_k,
-                                        .return_mode = return_mode,
+                                        .return_mode = asked.return_mode,
+                                        .gate_on_tier = asked.gate_on_tier,
+                                        .shared_experts = asked.shared_experts,
+                                        .flags_bad_rows = asked.flags_bad_rows,
                                         .call_deadline = grant->call_deadline};
         return desk_.make_place(wish, grant->snapshot)
             .then([this, id = grant->session, incarnation](expected<thin_place> place) -> outcome {
@@ -196,11 +218,33 @@ kj::Promise<void> tier_service::resumeSession(ResumeSessionContext context) {
                          .then([this, context, incarnation](
                                    expected<session_grant> grant) mutable -> expected<void> {
                            if (!grant) return unexpected_error(grant.error());
-                           context.getResults().setSession(
-                               kj::heap<session_service>(place_, *grant, incarnation, false));
+                           context.getResults().setSession(kj::heap<session_service>(
+                               place_, *grant, incarnation, session_request{}));
                            return write_grant(context.getResults().initGrant(), *grant);
                          });
                    });
+}
+
+kj::Promise<void> tier_service::router(RouterContext context) {
+  return answering(
+      place_, context, "router",
+      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+        const auto& snapshot = desk_.snapshot();
+        if (snapshot == nullptr) return expected<void>(fail(reason::not_ready, "it is starting"));
+        const layer_id layer(context.getParams().getLayer());
+        const int index = moe_index(snapshot->model, layer);
+        if (index < 0)
+          return expected<void>(unexpected_error(client::unknown_layer(layer, snapshot->model)));
+        // Reading a layer's router from disk takes milliseconds, once; the loop waits for it.
+        const auto router = desk_.router(static_cast<std::size_t>(index));
+        if (!router) return expected<void>(unexpected_error(router.error()));
+        const std::uint32_t first_row = context.getParams().getFirstRow();
+        if (first_row >= (*router)->columns)
+          return expected<void>(
+              fail(reason::limit_exceeded, "first_row", first_row, (*router)->columns - 1));
+        client::write_router_rows(context.getResults().initRows(), **router, first_row);
+        return expected<void>();
+      });
 }
 
 kj::Promise<void> tier_service::admin(AdminContext context) {

@@ -19,6 +19,7 @@ class tier_service final : public rpc::Tier::Server {
   kj::Promise<void> openSession(OpenSessionContext context) override;
   kj::Promise<void> resumeSession(ResumeSessionContext context) override;
   kj::Promise<void> admin(AdminContext context) override;
+  kj::Promise<void> router(RouterContext context) override;
 
  private:
   kj::Promise<expected<void>> open_direct(OpenSessionContext context, session_request request);

@@ -142,9 +142,8 @@ void put(messages::Hello::Builder b, const hello& v) {
   b.setModelFingerprint(v.model_fingerprint);
   b.setCheckpointDigest(v.checkpoint_digest);
   b.setSlots(v.slots);
-  b.setBackend(text_of(v.backend));
-  b.setLayout(text_of(v.layout));
-  b.setRowInvariant(v.row_invariant);
+  b.setEnvironment(data_of(v.environment));
+  b.setResolution(v.resolution);
   b.setCarrier(text_of(v.carrier));
   b.setAddress(data_of(v.address));
   b.setHeartbeatInterval(v.heartbeat_interval_ns);
@@ -172,9 +171,9 @@ hello take(messages::Hello::Reader r, field_check& check) {
   v.checkpoint_digest = r.getCheckpointDigest();
   v.slots = r.getSlots();
   check.require(v.slots <= k_slots_per_worker_max, "hello.slots");
-  v.backend = take_text(r.getBackend(), k_worker_name_bytes_max, "hello.backend", check);
-  v.layout = take_text(r.getLayout(), k_worker_name_bytes_max, "hello.layout", check);
-  v.row_invariant = r.getRowInvariant();
+  v.environment =
+      take_data(r.getEnvironment(), k_environment_bytes_max, "hello.environment", check);
+  v.resolution = r.getResolution();
   v.carrier = take_text(r.getCarrier(), k_worker_name_bytes_max, "hello.carrier", check);
   v.address = take_data(r.getAddress(), k_address_bytes_max, "hello.address", check);
   v.heartbeat_interval_ns = r.getHeartbeatInterval();
@@ -222,7 +221,7 @@ void put(messages::Refused::Builder b, const refused& v) {
 
 refused take(messages::Refused::Reader r, field_check& check) {
   const auto cause = static_cast<std::uint16_t>(r.getCause());
-  check.require(cause <= static_cast<std::uint16_t>(refused::why::load_failed), "refused.cause");
+  check.require(cause <= static_cast<std::uint16_t>(refused::why::prepare_failed), "refused.cause");
   return {static_cast<refused::why>(cause), epoch_number(r.getEpoch()),
           generation_number(r.getGeneration()), incarnation_id(r.getIncarnation()),
           take_text(r.getText(), k_text_bytes_max, "refused.text", check)};
@@ -231,12 +230,17 @@ refused take(messages::Refused::Reader r, field_check& check) {
 void put(messages::Prepare::Builder b, const prepare& v) {
   put_plan(b, v);
   b.setPlacement(data_of(v.placement));
+  b.setResolution(data_of(v.resolution));
+  b.setSharedExperts(v.shared_experts);
 }
 
 prepare take(messages::Prepare::Reader r, field_check& check) {
   auto v = take_plan<prepare>(r);
   const auto bytes = r.getPlacement();
   v.placement = take_data(bytes, bytes.size(), "prepare.placement", check);
+  v.resolution = take_data(r.getResolution(), k_resolution_bytes_max, "prepare.resolution", check);
+  v.shared_experts = r.getSharedExperts();
+  check.require(v.shared_experts <= k_top_k_max, "prepare.sharedExperts");
   return v;
 }
 

@@ -4,13 +4,14 @@
 // bytes. Every command carries epoch, generation, plan hash and the worker's incarnation; repeats
 // change nothing. There is no float in any of them.
 //
-// The story: a worker says `hello`; the coordinator answers `welcome` (its id and slots) or
-// `refused`. A plan reaches it as `prepare`; it loads and answers `prepared` with the checksum of
-// every slot; after the durable decision comes `commit`, answered `committed`. `abort` before the
-// decision undoes a prepare. `release` frees what a committed plan no longer names, answered
-// `released`. Sources come and go by `attach_source` / `source_attached` and `detach_source`.
-// `heartbeat` and `heartbeat_answer` run both ways all the time; `load_report` carries counts;
-// `leaving` announces a worker's orderly end. Thread: any (values).
+// The story: a worker says `hello` with what its machine can do; the coordinator answers `welcome`
+// (its id and slots) or `refused`. A plan reaches it as `prepare`, with what was resolved; it makes
+// the backend, loads and answers `prepared` with the checksum of every slot; after the durable
+// decision comes `commit`, answered `committed`. `abort` before the decision undoes a prepare.
+// `release` frees what a committed plan no longer names, answered `released`. Sources come and go
+// by `attach_source` / `source_attached` and `detach_source`. `heartbeat` and `heartbeat_answer`
+// run both ways all the time; `load_report` carries counts; `leaving` announces a worker's orderly
+// end. Thread: any (values).
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,9 @@
 
 namespace moetier::control {
 
-inline constexpr std::uint32_t k_protocol_version = 1;
+inline constexpr std::uint32_t k_protocol_version = 2;
+inline constexpr std::size_t k_environment_bytes_max = 32 * 1024;
+inline constexpr std::size_t k_resolution_bytes_max = 256 * 1024;
 inline constexpr std::size_t k_sources_listed_max = 1024;  // places of a worker's attach table
 
 enum class generation_state : std::uint8_t {
@@ -63,10 +66,9 @@ struct hello {  // worker -> coordinator, first on every link
   epoch_number highest_epoch;
   std::uint64_t model_fingerprint = 0;
   std::uint64_t checkpoint_digest = 0;
-  std::uint32_t slots = 0;  // per layer; 0 = whatever the partition gives
-  std::string backend;
-  std::string layout;
-  bool row_invariant = false;
+  std::uint32_t slots = 0;                // per layer; 0 = whatever the partition gives
+  std::vector<std::uint8_t> environment;  // document of resolution::environment, opaque here
+  std::uint64_t resolution = 0;           // what its serving generation was built by; 0 = none
   std::string carrier;
   std::vector<std::uint8_t> address;        // data plane
   std::uint64_t heartbeat_interval_ns = 0;  // must equal the coordinator's
@@ -91,7 +93,8 @@ struct refused {  // either way; a worker refuses commands, the coordinator refu
     mismatch = 2,
     unknown_generation = 3,
     join = 4,
-    load_failed = 5
+    load_failed = 5,
+    prepare_failed = 6  // the resolved backend cannot be made here or fails its self-test
   };
   why cause = why::stale_epoch;
   epoch_number epoch;  // the refuser's highest
@@ -105,7 +108,9 @@ struct prepare {
   generation_number generation;
   plan_hash plan;
   incarnation_id incarnation;
-  std::vector<std::uint8_t> placement;  // eplb::placement canonical bytes, opaque here
+  std::vector<std::uint8_t> placement;   // eplb::placement canonical bytes, opaque here
+  std::vector<std::uint8_t> resolution;  // canonical resolution report, opaque here
+  std::uint32_t shared_experts = 0;      // pseudo-experts to hold beside the slots of every layer
   bool operator==(const prepare&) const = default;
 };
 struct prepared {

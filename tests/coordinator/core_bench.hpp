@@ -13,6 +13,7 @@
 
 #include "coordinator/core/core.hpp"
 #include "schemas/base/mix.hpp"
+#include "tests/schemas/resolution/toy_environment.hpp"
 
 namespace moetier::coordinator {
 
@@ -26,6 +27,7 @@ inline model_description small_model(std::uint32_t experts = 4) {
   m.layers_total = 2;
   m.moe_layers = {layer_id(0), layer_id(1)};
   m.routing.method = routing_method::renormalize;
+  m.router_width = 16;
   m.fingerprint = 0xf00d;
   return m;
 }
@@ -77,7 +79,7 @@ class bench {
   }
 
   void start() {
-    core_ = std::make_unique<core>(options, disk, 1);
+    core_ = std::make_unique<core>(options, disk);
     run(core_->start(now));
   }
   // kill -9 and start again: links are gone, the disk stays.
@@ -95,9 +97,7 @@ class bench {
     p.hello.model_fingerprint = options.model.fingerprint;
     p.hello.checkpoint_digest = 0xd1;
     p.hello.slots = slots;
-    p.hello.backend = "cpu_ref";
-    p.hello.layout = "rows";
-    p.hello.row_invariant = true;
+    p.hello.environment = toy::environment_document();
     p.hello.carrier = "in_process";
     p.hello.address = {1, 2, 3};
     p.hello.heartbeat_interval_ns = options.heartbeat_interval;
@@ -244,6 +244,10 @@ class bench {
         auto sums = checksums_of(placement_of(prepare->placement), name);
         if (p.spoil != 0) sums.front() += p.spoil;
         p.hello.held_checksums = sums;
+        const auto& report = prepare->resolution;
+        const auto read = resolution::read_report(
+            {reinterpret_cast<const char*>(report.data()), report.size()}, "the report");
+        p.hello.resolution = read ? read->resolution_id : 0;
         return say(name, control::prepared{prepare->epoch, prepare->generation, prepare->plan,
                                            p.hello.incarnation, sums});
       }

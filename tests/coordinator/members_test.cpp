@@ -67,22 +67,19 @@ TEST(coordinator_members, a_worker_unlike_the_tier_is_refused_with_every_field_t
   b.start();
   b.join("a", 11);
   auto& odd = b.add("b", 12);
-  odd.hello.protocol = 2;
+  odd.hello.protocol = 9;
   odd.hello.model_fingerprint = 1;
   odd.hello.checkpoint_digest = 2;
   odd.hello.carrier = "ucx";
-  odd.hello.layout = "panels";
-  odd.hello.row_invariant = false;
   odd.hello.heartbeat_timeout_ns = 1;
   odd.hello.node = 99;
   b.connect("b");
   EXPECT_EQ(refusal_of(b, "b"),
-            "protocol version is 2; the tier's is 1, "
+            "protocol version is 9; the tier's is 2, "
             "model fingerprint is 0000000000000001; the tier's is 000000000000f00d, "
             "heartbeat timeout is 1; the tier's is 500000000, "
             "checkpoint digest is 0000000000000002; the tier's is 00000000000000d1, "
-            "layout is panels; the tier's is rows, carrier is ucx; the tier's is in_process, "
-            "row_invariant is false; the tier's is true, "
+            "carrier is ucx; the tier's is in_process, "
             "its actor node has the coordinator's own identity");
   EXPECT_EQ(b.view().workers.size(), 1u);
 }

@@ -34,7 +34,7 @@ class record_store_test : public testing::Test {
     r.model_fingerprint = 5;
     r.checkpoint_digest = 6;
     r.checksums = {7, 8, 9};
-    r.layout = "panels";
+    r.resolution = "{}";
     r.next_session = 65;
     return r;
   }

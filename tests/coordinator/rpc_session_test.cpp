@@ -206,8 +206,9 @@ TEST_F(rpc_session, every_call_ends_by_its_limit_at_a_stopped_server_and_it_is_n
   tier.freeze(true);
   constexpr duration_ns k_limit = 50 * k_millisecond;
   // The status call is the one that stops the server's thread; all after it meet a stopped one.
-  EXPECT_EQ(link->status_json(k_limit).error().code, status::timeout);
-  EXPECT_EQ(link->placement_json(k_limit).error().text, "placement did not end within 50 ms");
+  EXPECT_EQ(link->document(client::admin_document::status, k_limit).error().code, status::timeout);
+  EXPECT_EQ(link->document(client::admin_document::placement, k_limit).error().text,
+            "document did not end within 50 ms");
   EXPECT_EQ(link->snapshot(k_limit).error().text, "snapshot did not end within 50 ms");
   EXPECT_EQ(link->open_session(direct(), k_limit).error().text,
             "open_session did not end within 50 ms");
@@ -313,11 +314,11 @@ TEST(rpc_server_start, refuses_what_it_may_not_listen_on) {
 
 TEST_F(rpc_session, documents_name_their_schema_and_are_made_from_the_view) {
   const auto link = link_to(server);
-  const auto status = link->status_json(k_patience);
+  const auto status = link->document(client::admin_document::status, k_patience);
   ASSERT_TRUE(status) << status.error().text;
   EXPECT_EQ(status->rfind(R"({"schema":"moetier.status/1","epoch":3,"generation":1,)", 0), 0u)
       << *status;
-  const auto placement = link->placement_json(k_patience);
+  const auto placement = link->document(client::admin_document::placement, k_patience);
   ASSERT_TRUE(placement) << placement.error().text;
   EXPECT_EQ(placement->rfind(R"({"schema":"moetier.placement/1",)", 0), 0u) << *placement;
   EXPECT_NE(placement->find(R"("plan":{"format":1)"), std::string::npos) << *placement;

@@ -55,17 +55,6 @@ TEST(coordinator_sessions, each_wish_beyond_a_limit_is_refused_with_its_numbers)
   EXPECT_EQ(b.all<answer_session>().back().grant.error().code, status::model_mismatch);
 }
 
-TEST(coordinator_sessions, exact_needs_workers_whose_rows_are_independent) {
-  bench b(1);
-  b.start();
-  b.add("a", 11).hello.row_invariant = false;
-  b.connect("a");
-  session_request r;
-  r.return_mode = 1;
-  b.step(open_session{1, r});
-  EXPECT_EQ(b.all<answer_session>().back().grant.error().code, status::unsupported);
-}
-
 TEST(coordinator_sessions, the_limit_of_sessions_and_of_sources_is_overload_not_an_error) {
   bench b;
   b.options.sessions_max = 2;

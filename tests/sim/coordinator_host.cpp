@@ -28,7 +28,7 @@ void world::start_coordinator() {
   head_.newest = nullptr;
   head_.disk_failed = false;
   trace([] { return std::string("coordinator starts"); });
-  head_.core = std::make_unique<core>(head_options_, head_.disk, dice_.next());
+  head_.core = std::make_unique<core>(head_options_, head_.disk);
   const std::uint64_t life = head_.life;
   for (const effect& e : head_.core->start(clock_.now())) {
     if (!apply(e)) return;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/schemas/resolution/toy_environment.hpp"
 #include "tests/sim/world.hpp"
 
 namespace moetier::sim {
@@ -51,9 +52,7 @@ void world::start_worker(std::size_t w) {
   options.model_fingerprint = head_options_.model.fingerprint;
   options.checkpoint_digest = 77;
   options.slots = slots_wished_;
-  options.backend = "model";
-  options.layout = "model";
-  options.row_invariant = true;
+  options.environment = toy::environment_document();
   options.carrier = "model";
   options.address.assign(1 + dice_.below(64), static_cast<std::uint8_t>(w));
   options.heartbeat_interval = head_options_.heartbeat_interval;

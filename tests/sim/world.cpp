@@ -46,6 +46,7 @@ world::world(std::uint64_t seed, bool traced) : traced_(traced), dice_(seed) {
     m.moe_layers.push_back(layer_id(static_cast<std::uint16_t>(l)));
   }
   m.routing.method = routing_method::renormalize;
+  m.router_width = 16;
   m.fingerprint = 0x5eed;
   if (dice_.chance(60'000)) {  // replicas: more slots than experts
     const auto count = static_cast<std::uint32_t>(workers_.size());

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/schemas/resolution/toy_environment.hpp"
+
 namespace moetier::workers {
 namespace {
 
@@ -16,7 +18,6 @@ class bench {
     options.incarnation = k_self;
     options.node = 5;
     options.slots = 2;
-    options.layout = "rows";
   }
   void start() { core_ = std::make_unique<core>(options); }
   void step(const event& e) {
@@ -35,11 +36,8 @@ class bench {
                                          {{layer_id(3), {0, 1, 2, 3}}});
     const auto bytes = p->canonical_bytes();
     const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    return {epoch_number(epoch),
-            generation_number(generation),
-            plan_hash(hash),
-            k_self,
-            {first, first + bytes.size()}};
+    return {epoch_number(epoch),           generation_number(generation), plan_hash(hash), k_self,
+            {first, first + bytes.size()}, toy::resolution_document()};
   }
   control::commit commit_of(std::uint64_t epoch, std::uint64_t generation = 1,
                             std::uint64_t hash = 7) const {

@@ -60,9 +60,8 @@ void core::state::say_hello(time_ns now) {
   m.model_fingerprint = options.model_fingerprint;
   m.checkpoint_digest = options.checkpoint_digest;
   m.slots = options.slots;
-  m.backend = options.backend;
-  m.layout = options.layout;
-  m.row_invariant = options.row_invariant;
+  m.environment = options.environment;
+  if (serving) m.resolution = serving->resolution;
   m.carrier = options.carrier;
   m.address = options.address;
   m.heartbeat_interval_ns = options.heartbeat_interval;

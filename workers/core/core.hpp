@@ -17,10 +17,8 @@ struct core_options {
   std::uint64_t node = 0;
   std::uint64_t model_fingerprint = 0;
   std::uint64_t checkpoint_digest = 0;
-  std::uint32_t slots = 0;  // per layer; 0 = as the partition gives
-  std::string backend;
-  std::string layout;
-  bool row_invariant = false;
+  std::uint32_t slots = 0;                // per layer; 0 = as the partition gives
+  std::vector<std::uint8_t> environment;  // document, as hello carries it
   std::string carrier;
   std::vector<std::uint8_t> address;
   duration_ns heartbeat_interval = 100 * k_millisecond;

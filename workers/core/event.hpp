@@ -4,6 +4,7 @@
 // Thread: any (values).
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "eplb/placement.hpp"
 #include "schemas/base/error.hpp"
 #include "schemas/control/messages.hpp"
+#include "schemas/resolution/report.hpp"
 
 namespace moetier::workers {
 
@@ -66,6 +68,8 @@ struct load_plan {
   plan_hash plan;
   eplb::placement placement;
   worker_id self;
+  std::shared_ptr<const resolution::resolution_report> resolved;  // what every worker runs
+  std::uint32_t shared_experts = 0;
 };
 struct cancel_load {  // stop loading it, or free its pages if it is loaded; it is not in service
   generation_number generation;
@@ -76,6 +80,7 @@ struct serve_generation {
   plan_hash plan;
   worker_id self;
   std::uint32_t first_slot = 0;
+  std::uint64_t resolution = 0;  // id; rows of another are refused
 };
 struct release_pages {
   generation_number older_than;

@@ -42,10 +42,20 @@ void core::state::obey(const control::prepare& m) {
                                  : fmt::format("the placement gives {} slots; this worker has {}",
                                                own->slots, options.slots));
   }
+  const auto* text = reinterpret_cast<const char*>(m.resolution.data());
+  auto resolved = resolution::read_report({text, m.resolution.size()}, "the resolution");
+  if (!resolved) return refuse(refused::why::mismatch, m.generation, resolved.error().text);
+  if (serving && serving->resolution != resolved->resolution_id) {
+    return refuse(refused::why::mismatch, m.generation,
+                  "another resolution is in service; a worker changes its backend by a restart");
+  }
   forget_preparation();
-  preparing =
-      plan_in_preparation{m.epoch, m.generation, m.plan, own->worker, own->first_slot, false, {}};
-  emit(load_plan{m.generation, m.plan, std::move(*placement), preparing->self});
+  preparing = plan_in_preparation{
+      m.epoch, m.generation, m.plan, own->worker, own->first_slot, resolved->resolution_id, false,
+      {}};
+  emit(load_plan{m.generation, m.plan, std::move(*placement), preparing->self,
+                 std::make_shared<const resolution::resolution_report>(std::move(*resolved)),
+                 m.shared_experts});
 }
 
 void core::state::on(const plan_loaded& e, time_ns) {
@@ -60,7 +70,9 @@ void core::state::on(const plan_load_failed& e, time_ns) {
   if (!preparing || preparing->generation != e.generation || preparing->plan != e.plan) return;
   preparing.reset();
   log(log_event::level::error, "load_failed", e.why.text);
-  refuse(refused::why::load_failed, e.generation, e.why.text);
+  const bool backend = e.why.why == reason::backend_unresolved;
+  refuse(backend ? refused::why::prepare_failed : refused::why::load_failed, e.generation,
+         e.why.text);
 }
 
 // R3: called only when every byte in its slot has been checked.
@@ -96,9 +108,10 @@ void core::state::obey(const control::commit& m) {
   }
   MOETIER_ASSERT(!serving || serving->generation < m.generation);
   MOETIER_ASSERT(!draining);
-  emit(serve_generation{m.generation, m.plan, preparing->self, preparing->first_slot});
-  draining = std::exchange(serving,
-                           plan_in_service{m.generation, m.plan, std::move(preparing->checksums)});
+  emit(serve_generation{m.generation, m.plan, preparing->self, preparing->first_slot,
+                        preparing->resolution});
+  draining = std::exchange(serving, plan_in_service{m.generation, m.plan, preparing->resolution,
+                                                    std::move(preparing->checksums)});
   self = preparing->self;
   preparing.reset();
   load_changed = false;

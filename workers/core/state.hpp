@@ -25,6 +25,7 @@ struct core::state {
   struct plan_in_service {
     generation_number generation;
     plan_hash plan;
+    std::uint64_t resolution = 0;  // id
     std::vector<std::uint64_t> checksums;
   };
   struct plan_in_preparation {
@@ -33,6 +34,7 @@ struct core::state {
     plan_hash plan;
     worker_id self;
     std::uint32_t first_slot = 0;
+    std::uint64_t resolution = 0;  // id
     bool loaded = false;
     std::vector<std::uint64_t> checksums;
   };

@@ -123,7 +123,7 @@ class engine::loop {
     }
   }
 
-  void act(serve_command& c) { layer_.install(std::move(c.table), c.first_slot); }
+  void act(serve_command& c) { layer_.install(std::move(c.table), c.first_slot, c.resolution); }
 
   void act(const release_command& c) {
     release_ = c.older_than;
@@ -219,9 +219,10 @@ engine::~engine() { loop_->stop(); }
 void engine::start() { loop_->start(); }
 void engine::stop() { loop_->stop(); }
 
-void engine::post_serve(std::shared_ptr<const generation_table> table, std::uint32_t first_slot) {
+void engine::post_serve(std::shared_ptr<const generation_table> table, std::uint32_t first_slot,
+                        std::uint64_t resolution) {
   MOETIER_ASSERT(table != nullptr);
-  loop_->post(serve_command{std::move(table), first_slot});
+  loop_->post(serve_command{std::move(table), first_slot, resolution});
 }
 void engine::post_release(generation_number older_than) {
   loop_->post(release_command{older_than});

@@ -48,7 +48,8 @@ class engine final {
   void stop();  // joins the thread; idempotent
 
   // From now on rows of the table's generation are served; global slot = first_slot + local slot.
-  void post_serve(std::shared_ptr<const generation_table> table, std::uint32_t first_slot);
+  void post_serve(std::shared_ptr<const generation_table> table, std::uint32_t first_slot,
+                  std::uint64_t resolution = 0);
   // Gives up tables older than this once no step holds them; answered by on_released.
   void post_release(generation_number older_than);
   void post_attach(const control::source_attachment& source);  // answered by on_attached

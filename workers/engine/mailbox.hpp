@@ -18,6 +18,7 @@ namespace moetier::workers {
 struct serve_command {
   std::shared_ptr<const generation_table> table;
   std::uint32_t first_slot = 0;
+  std::uint64_t resolution = 0;
 };
 struct release_command {
   generation_number older_than;

@@ -13,6 +13,7 @@
 
 #include "actors/control/coordinator_host.hpp"
 #include "actors/control/worker_host.hpp"
+#include "tests/schemas/resolution/toy_environment.hpp"
 
 namespace moetier::actors {
 namespace {
@@ -29,6 +30,7 @@ model_description small_model() {
   m.layers_total = 1;
   m.moe_layers = {layer_id(0)};
   m.routing.method = routing_method::renormalize;
+  m.router_width = 16;
   m.fingerprint = fingerprint_of(m);
   return m;
 }
@@ -86,9 +88,7 @@ workers::core_options worker_options(std::uint64_t node) {
   o.node = node;
   o.model_fingerprint = small_model().fingerprint;
   o.checkpoint_digest = 5;
-  o.backend = "moetier.test";
-  o.layout = "test";
-  o.row_invariant = true;
+  o.environment = toy::environment_document();
   o.carrier = "in_process";
   o.address = {1, 2, 3};
   return o;
@@ -149,7 +149,7 @@ class loopback_test : public testing::Test {
     o.model = small_model();
     o.node = world_->node();
     host_ = std::make_unique<coordinator_host>(
-        *world_, std::move(o), std::nullopt, 1,
+        *world_, std::move(o), std::nullopt,
         coordinator_world{
             [](epoch_number, const coordinator::record&) -> expected<void> { return {}; },
             [](bool, const std::string&) {}},

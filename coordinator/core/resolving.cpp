@@ -1,0 +1,92 @@
+// Resolution in the core: asked when the first plan is made, with everybody's environment; asked
+// again when the chosen backend cannot be made or fails its self-test on one of them, so that all
+// move together. A committed plan's resolution stands until the plan is replaced.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "coordinator/core/state.hpp"
+#include "coordinator/resolution/routing_choice.hpp"
+#include "schemas/resolution/documents.hpp"
+
+namespace moetier::coordinator {
+namespace {
+
+std::string_view text_of(const std::vector<std::uint8_t>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+std::uint32_t core::state::shared_experts_held() const noexcept {
+  return options.hold_shared_experts ? options.model.shared.count : 0;
+}
+
+expected<resolved_tier> core::state::resolve_for(const eplb::placement& placed) const {
+  resolution_request r;
+  r.what = resolution::problem_of(options.model, options.answers, dtype::f32);
+  if (options.quantise) r.what.quant = *options.quantise;
+  r.where.workers = static_cast<std::uint32_t>(placed.spans().size());
+  r.where.moe_layers = static_cast<std::uint32_t>(placed.layers().size());
+  for (const auto& span : placed.spans()) {
+    r.where.slots_per_worker.push_back(span.slots);
+    r.where.num_slots += span.slots;
+    const member& m = members.at(span.name);
+    auto seen = resolution::read_environment(text_of(m.told.environment), m.name);
+    if (!seen) return unexpected_error(std::move(seen.error()));
+    r.workers.push_back({m.name, std::move(*seen)});
+  }
+  r.where.eplb = r.where.num_slots > options.model.experts;
+  r.where.tokens_max = options.tokens_max;
+  r.where.lora_routed = options.lora;
+  r.where.communication = options.communication;
+  r.backend = options.backend_force;
+  r.allow_degradation = options.allow_degradation;
+  r.failures = failures;
+  r.routing = routing_choice_of(options.model);
+  r.epoch = durable.epoch.value;
+  return weigh(r);
+}
+
+// Why a process cannot do what the tier has resolved, or "".
+std::string core::state::unfit_for(const control::hello& m) const {
+  auto seen = resolution::read_environment(text_of(m.environment), m.name);
+  if (!seen) return seen.error().text;
+  if (!plan || !resolved) return {};
+  std::vector<resolution::named_environment> both{{m.name, std::move(*seen)}};
+  for (const auto& [name, other] : members) {
+    if (name == m.name || other.told.environment.empty()) continue;
+    auto theirs = resolution::read_environment(text_of(other.told.environment), name);
+    if (!theirs) continue;
+    both.push_back({name, std::move(*theirs)});
+    break;  // the others agree with this one
+  }
+  if (const auto differ = resolution::compare(both, resolved->what.return_mode); !differ.empty())
+    return resolution::sentence_of(differ);
+  quant_kind quant = quant_kind::none;
+  const auto* candidate = kernels::candidate_of(resolved->winner, quant);
+  if (candidate == nullptr) return fmt::format("{} is not known here", resolved->winner);
+  const auto answer =
+      kernels::can_implement(*candidate, resolved->what, resolved->where, both.front().seen);
+  if (answer.eligible()) return {};
+  return fmt::format("it cannot run {}: {} {}", resolved->winner,
+                     resolution::reject_name(answer.why), answer.detail);
+}
+
+bool core::state::gives_exact_rows() const {
+  quant_kind quant = quant_kind::none;
+  const auto* candidate = resolved ? kernels::candidate_of(resolved->winner, quant) : nullptr;
+  return candidate != nullptr && candidate->bits.row_invariant;
+}
+
+// One failed PREPARE moves all: before the decision nothing is in use.
+void core::state::try_another(const member& from, const std::string& text) {
+  if (plan || !attempt || attempt->decided || !resolved) return;
+  log(log_event::level::error, "prepare_failed",
+      fmt::format("{} on {}: {}", resolved->winner, from.name, text));
+  failures.push_back({resolved->winner, from.name, text});
+  drop_attempt();
+}
+
+}  // namespace moetier::coordinator

@@ -84,7 +84,7 @@ expected<exit_code> run_bench_tier(const command_line& line, const config::setti
   if (!tier) return tl::unexpected(tier.error());
   const auto echo = echo_times(source.shape(), settings, shape);
   if (!echo) return tl::unexpected(echo.error());
-  const auto compute = compute_times(snapshot.model, settings, shape);
+  const auto compute = compute_times(snapshot.model, snapshot.backend, settings, shape);
   if (!compute) return tl::unexpected(compute.error());
 
   const std::vector<std::pair<const char*, latency_figures>> rows{

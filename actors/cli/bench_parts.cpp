@@ -9,6 +9,8 @@
 
 #include "actors/cli/random_expert.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/candidates/backend_candidate.hpp"
+#include "kernels/candidates/make_backend.hpp"
 #include "transport/carrier_module.hpp"
 #include "transport/ucx/echo.hpp"
 
@@ -20,16 +22,19 @@ constexpr std::uint32_t k_experts_max = 64;  // pages made for the compute figur
 }  // namespace
 
 expected<std::vector<std::uint64_t>> compute_times(const model_description& model,
+                                                   const std::string& identity,
                                                    const config::settings& settings,
                                                    const bench_shape& shape) {
+  weight_format format = model.format;
+  if (kernels::candidate_of(identity, format.quant) == nullptr)
+    return fail(reason::backend_unresolved, identity + " is not known here");
   const kernels::expert_shape expert{.hidden_size = model.hidden_size,
                                      .intermediate_size = model.intermediate_size,
-                                     .format = model.format,
+                                     .format = format,
                                      .activation = model.activation.kind,
                                      .bias = model.expert_bias};
-  auto backend = kernels::make_cpu_backend(settings.backend.force, expert,
-                                           {.threads = settings.worker.threads},
-                                           kernels::detect_cpu_features());
+  auto backend = kernels::make_backend(identity, expert, {.threads = settings.worker.threads},
+                                       kernels::detect_cpu_features());
   if (!backend) return tl::unexpected(backend.error());
   const auto tensors = make_random_expert(expert, 1);
   if (!tensors) return tl::unexpected(tensors.error());

@@ -21,6 +21,7 @@ struct bench_shape {
 // Times of the backend alone: the same shapes, weights that are not the model's, other experts with
 // each call so that weights come from where a layer finds them.
 expected<std::vector<std::uint64_t>> compute_times(const model_description& model,
+                                                   const std::string& identity,
                                                    const config::settings& settings,
                                                    const bench_shape& shape);
 

@@ -176,8 +176,13 @@ class builder final {
     f->add_option("--in", o.in, "hidden and logits, or ids and weights")->required();
     f->add_option("--out", o.out, "where output goes");
     f->add_option("--prefix", o.prefix, "what stands before the tensors' names");
-    f->add_option("--use", o.use, "logits or ids, where both stand")
-        ->check(CLI::IsMember({"logits", "ids"}));
+    f->add_option("--use", o.use, "logits or ids, where both stand; gate: the tier computes logits")
+        ->check(CLI::IsMember({"logits", "ids", "gate"}));
+    f->add_option("--hidden", o.hidden, "the tensor with the rows")->capture_default_str();
+    f->add_option_function<std::string>(
+         "--shared-experts", [&o](const std::string& side) { o.shared_experts = side == "tier"; },
+         "client (default) or tier: the tier computes and adds them")
+        ->check(CLI::IsMember({"client", "tier"}));
     f->add_option("--return-mode", o.return_mode, "partial or exact")
         ->check(CLI::IsMember({"partial", "exact"}));
     f->add_option_function<std::string>(
@@ -187,7 +192,9 @@ class builder final {
     f->add_option("--micro-batches", o.micro_batches, "calls that the rows are split into")
         ->check(CLI::Range(1, 4));
     f->add_flag("--with-routing", o.with_routing, "also write ids and weights as routed");
-    f->add_flag("--check", o.check, "compare with the tensor `output`; 8 when it differs");
+    f->add_flag("--check", o.check, "compare with a tensor of the file; 8 when it differs");
+    f->add_option("--expect", o.expected, "the tensor that --check compares with")
+        ->capture_default_str();
     f->add_option("--tolerance", o.tolerance, "largest difference that --check allows")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();

@@ -19,7 +19,9 @@ expected<std::unique_ptr<direct_session>> direct_session::open(const direct_wish
   const auto granted = d->link_->open_session({.incarnation = incarnation,
                                                .tokens_max = wish.tokens_max,
                                                .micro_batches = wish.micro_batches,
-                                               .return_mode = static_cast<std::uint8_t>(wish.mode)},
+                                               .return_mode = static_cast<std::uint8_t>(wish.mode),
+                                               .gate_on_tier = wish.gate_on_tier,
+                                               .shared_experts = wish.shared_experts},
                                               wish.limit);
   if (!granted) return tl::unexpected(granted.error());
   d->session_ = granted->session;
@@ -31,6 +33,12 @@ expected<std::unique_ptr<direct_session>> direct_session::open(const direct_wish
   if (!carrier) return tl::unexpected(carrier.error());
   d->carrier_ = std::move(*carrier);
   client::tier_link* const news = d->link_.get();
+  d->routers_ = std::make_unique<client::router_cache>(*news);
+  client::router_source router;
+  if (wish.gate_on_tier) {
+    router = [cache = d->routers_.get(), layers = granted->snapshot->model.moe_layers](
+                 std::size_t index) { return cache->get(layers[index]); };
+  }
   auto source = client::source_session::open(
       *d->carrier_,
       {.session = granted->session,
@@ -40,12 +48,14 @@ expected<std::unique_ptr<direct_session>> direct_session::open(const direct_wish
        .micro_batches = granted->micro_batches,
        .top_k = granted->top_k,
        .mode = wish.mode,
+       .shared_experts = wish.shared_experts,
        .call_deadline = granted->call_deadline,
        .replays_max = settings.replay.max,
        .spin = settings.transport.spin,
        .wait_newer = [news](const transport::routing_snapshot& seen,
                             duration_ns limit) { return news->wait_newer(seen, limit); },
-       .newest = [news] { return news->newest(); }},
+       .newest = [news] { return news->newest(); },
+       .router = std::move(router)},
       granted->snapshot);
   if (!source) return tl::unexpected(source.error());
   d->source_ = std::move(*source);

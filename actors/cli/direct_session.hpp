@@ -8,6 +8,7 @@
 #include "actors/config/settings.hpp"
 #include "kernels/backend.hpp"
 #include "schemas/base/error.hpp"
+#include "transport/client/link/router_cache.hpp"
 #include "transport/client/link/tier_link.hpp"
 #include "transport/client/source/source_session.hpp"
 #include "transport/communication.hpp"
@@ -19,6 +20,8 @@ struct direct_wish {
   std::uint32_t tokens_max = 1;
   std::uint32_t micro_batches = 1;
   kernels::return_mode mode = kernels::return_mode::partial;
+  bool gate_on_tier = false;
+  bool shared_experts = false;
   duration_ns limit = 10 * k_second;
 };
 
@@ -37,6 +40,7 @@ class direct_session final {
   direct_session() = default;
 
   std::unique_ptr<client::tier_link> link_;
+  std::unique_ptr<client::router_cache> routers_;
   std::unique_ptr<transport::Communication> carrier_;
   std::unique_ptr<client::source_session> source_;
   session_id session_;

@@ -84,7 +84,9 @@ class forward_run final {
     if (!link) return tl::unexpected(link.error());
     const auto granted = (*link)->open_session({.incarnation = incarnation_id(random_bits()),
                                                 .return_mode = static_cast<std::uint8_t>(mode_),
-                                                .thin = true},
+                                                .thin = true,
+                                                .gate_on_tier = line_.forward.use == "gate",
+                                                .shared_experts = line_.forward.shared_experts},
                                                left());
     if (!granted) return tl::unexpected(granted.error());
     if (auto fits = adopt(*granted->snapshot); !fits) return fits;
@@ -109,6 +111,8 @@ class forward_run final {
                                .logits = rows(in_.logits, p, logits_bytes()),
                                .ids = rows(in_.ids, p, in_.top_k),
                                .weights = rows(in_.weights, p, in_.top_k),
+                               .token_ids = rows(in_.token_ids, p, 1),
+                               .adapter_ids = rows(in_.adapter_ids, p, 1),
                                .deadline = left()});
     if (!result) return tl::unexpected(result.error());
     const auto place = rows(out_.rows, p, in_.hidden_size);
@@ -137,6 +141,8 @@ class forward_run final {
                                          .tokens_max = most,
                                          .micro_batches = m,
                                          .mode = mode_,
+                                         .gate_on_tier = line_.forward.use == "gate",
+                                         .shared_experts = line_.forward.shared_experts,
                                          .limit = left()},
                                         settings_);
     if (!session) return tl::unexpected(session.error());
@@ -196,11 +202,13 @@ class forward_run final {
                           .hidden = hidden.data(),
                           .hidden_type = in_.hidden_type,
                           .hidden_pitch = hidden_bytes(),
-                          .logits = logits.data(),
+                          .logits = logits.empty() ? nullptr : logits.data(),
                           .logits_type = in_.logits_type,
                           .logits_pitch = logits_bytes(),
                           .ids = rows(in_.ids, p, in_.top_k),
                           .weights = rows(in_.weights, p, in_.top_k),
+                          .token_ids = rows(in_.token_ids, p, 1),
+                          .adapter_ids = rows(in_.adapter_ids, p, 1),
                           .deadline = 0});
   }
 

@@ -46,8 +46,14 @@ class reader final {
           fmt::format("what the file holds, and it has no tensor {}", name_of(options_.use)));
     }
     const bool use_ids = options_.use == "ids" || (options_.use.empty() && ids);
-    auto done = use_ids ? read_ids() : read_logits();
-    if (!done) return tl::unexpected(done.error());
+    if (options_.use != "gate") {
+      auto done = use_ids ? read_ids() : read_logits();
+      if (!done) return tl::unexpected(done.error());
+    }
+    for (const auto& [name, into] :
+         {std::pair{"token_ids", &in_.token_ids}, std::pair{"adapter_ids", &in_.adapter_ids}}) {
+      if (auto done = read_integers(name, *into); !done) return tl::unexpected(done.error());
+    }
     if (options_.check) {
       if (auto wanted = read_wanted(); !wanted) return tl::unexpected(wanted.error());
     }
@@ -94,7 +100,7 @@ class reader final {
   }
 
   expected<void> read_hidden() {
-    const auto t = matrix("hidden", "F32, F16, BF16", {dtype::f32, dtype::f16, dtype::bf16});
+    const auto t = matrix(options_.hidden, "F32, F16, BF16", {dtype::f32, dtype::f16, dtype::bf16});
     if (!t) return tl::unexpected(t.error());
     in_.tokens = static_cast<std::uint32_t>((*t)->sizes[0]);
     in_.hidden_size = static_cast<std::uint32_t>((*t)->sizes[1]);
@@ -158,11 +164,37 @@ class reader final {
     return {};
   }
 
+  // An optional [tokens] tensor of integers.
+  expected<void> read_integers(std::string_view tensor, std::vector<std::int32_t>& into) {
+    const tensor_info* t = find(tensor);
+    if (t == nullptr) return {};
+    if (t->type->element != dtype::i32 && t->type->element != dtype::i64)
+      return fail(reason::invalid_dtype, name_of(tensor), t->type->name, "I32, I64");
+    if (t->rank != 1 || t->sizes[0] != in_.tokens) {
+      return fail(reason::invalid_shape, name_of(tensor), fmt::format("{}", t->shape()),
+                  fmt::format("[{}], as hidden", in_.tokens));
+    }
+    const auto bytes = bytes_of(*t);
+    if (!bytes) return tl::unexpected(bytes.error());
+    if (t->type->element == dtype::i32) {
+      into = as<std::int32_t>(*bytes);
+      return {};
+    }
+    for (const std::int64_t value : as<std::int64_t>(*bytes)) {
+      if (value < -1 || value > std::numeric_limits<std::int32_t>::max())
+        return fail(reason::invalid_argument, name_of(tensor), value, "-1 to 2147483647");
+      into.push_back(static_cast<std::int32_t>(value));
+    }
+    return {};
+  }
+
   expected<void> read_wanted() {
-    const auto t = matrix("output", "F32, F16, BF16", {dtype::f32, dtype::f16, dtype::bf16});
+    const auto t =
+        matrix(options_.expected, "F32, F16, BF16", {dtype::f32, dtype::f16, dtype::bf16});
     if (!t) return tl::unexpected(t.error());
     if ((*t)->sizes[0] != in_.tokens || (*t)->sizes[1] != in_.hidden_size) {
-      return fail(reason::invalid_shape, name_of("output"), fmt::format("{}", (*t)->shape()),
+      return fail(reason::invalid_shape, name_of(options_.expected),
+                  fmt::format("{}", (*t)->shape()),
                   fmt::format("[{}, {}], as hidden", in_.tokens, in_.hidden_size));
     }
     const auto bytes = bytes_of(**t);
@@ -216,9 +248,9 @@ expected<void> check_against(const forward_input& in, const model_description& m
     return fail(reason::invalid_shape, "hidden", fmt::format("[{}, {}]", in.tokens, in.hidden_size),
                 fmt::format("[tokens, {}]", model.hidden_size));
   }
-  if (!in.logits.empty() && in.experts != model.experts) {
+  if (!in.logits.empty() && in.experts != model.columns()) {
     return fail(reason::invalid_shape, "logits", fmt::format("[{}, {}]", in.tokens, in.experts),
-                fmt::format("[tokens, {}]", model.experts));
+                fmt::format("[tokens, {}]", model.columns()));
   }
   if (in.top_k != 0 && in.top_k != model.top_k) {
     return fail(reason::invalid_shape, "ids", fmt::format("[{}, {}]", in.tokens, in.top_k),

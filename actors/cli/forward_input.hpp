@@ -20,12 +20,14 @@ struct forward_input {
   dtype hidden_type = dtype::f32;
   std::vector<std::byte> hidden;  // [tokens, H]
   dtype logits_type = dtype::f32;
-  std::vector<std::byte> logits;  // [tokens, E], or empty with ids and weights
+  std::vector<std::byte> logits;  // [tokens, columns], or empty with ids and weights
   std::uint32_t experts = 0;
   std::uint32_t top_k = 0;        // of ids; 0 = routed by the tier
   std::vector<std::int32_t> ids;  // [tokens, k]
   std::vector<float> weights;
-  std::vector<float> wanted;  // `output` as f32, with --check
+  std::vector<std::int32_t> token_ids;    // [tokens] or empty
+  std::vector<std::int32_t> adapter_ids;  // [tokens] or empty
+  std::vector<float> wanted;              // `output` as f32, with --check
 };
 
 struct forward_output {

@@ -95,7 +95,7 @@ void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 expected<exit_code> run_status(const command_line& line) {
   auto link = client::connect(line.address, line.timeout);
   if (!link) return tl::unexpected(link.error());
-  const auto text = (*link)->status_json(line.timeout);
+  const auto text = (*link)->document(client::admin_document::status, line.timeout);
   if (!text) return tl::unexpected(text.error());
   const auto status = parsed(*text);
   if (!status) return tl::unexpected(status.error());
@@ -111,7 +111,7 @@ expected<exit_code> run_status(const command_line& line) {
     print(fmt::format("  {}\n", why.is_string() ? why.get<std::string>() : ""));
   }
   print(fmt::format("\n{}\n{}", workers_text(*status), sessions_text(*status)));
-  const auto placement_text = (*link)->placement_json(line.timeout);
+  const auto placement_text = (*link)->document(client::admin_document::placement, line.timeout);
   if (placement_text) {
     const auto placement = parsed(*placement_text);
     if (!placement) return tl::unexpected(placement.error());
@@ -123,7 +123,7 @@ expected<exit_code> run_status(const command_line& line) {
 expected<exit_code> run_placement_show(const command_line& line) {
   auto link = client::connect(line.address, line.timeout);
   if (!link) return tl::unexpected(link.error());
-  const auto text = (*link)->placement_json(line.timeout);
+  const auto text = (*link)->document(client::admin_document::placement, line.timeout);
   if (!text) return tl::unexpected(text.error());
   const auto placement = parsed(*text);
   if (!placement) return tl::unexpected(placement.error());

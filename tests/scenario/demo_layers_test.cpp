@@ -84,7 +84,7 @@ TEST(demo_layers, partial_sums_agree_with_the_independent_implementation) {
 }
 
 TEST(demo_layers, the_reference_backend_agrees_too) {
-  thread_tier tier(k_demo + "/model", {16, 16}, "cpu_ref");
+  thread_tier tier(k_demo + "/model", {16, 16}, {.backend = "cpu_ref"});
   const auto session = tier.session({.tokens_max = k_rows});
   for (const layer_case& c : all_cases()) {
     EXPECT_LE(largest_error(forward(*session, c), tensor(c.prefix + ".output")), 1e-5) << c.prefix;

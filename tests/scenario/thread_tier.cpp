@@ -16,6 +16,7 @@ T must(expected<T> value) {
 }  // namespace
 
 struct thread_tier::worker {
+  std::unique_ptr<workers::quantising_source> quantising;
   std::unique_ptr<kernels::Backend> backend;
   std::unique_ptr<workers::expert_store> store;
   std::unique_ptr<transport::WorkerHalf> half;
@@ -23,10 +24,10 @@ struct thread_tier::worker {
   std::promise<bool> attached;
 };
 
-thread_tier::thread_tier(const std::string& model_dir, std::vector<std::uint32_t> slots,
-                         std::string_view backend)
-    : checkpoint_(must(workers::checkpoint::open(model_dir))),
-      carrier_(transport::make_in_process({}, &hooks_)),
+thread_tier::thread_tier(const std::string& model_dir, std::vector<std::uint32_t> slots, parts with)
+    : checkpoint_(must(workers::checkpoint::open(model_dir, {.routers = true}))),
+      carrier_(with.carrier == "in_process" ? transport::make_in_process({}, &hooks_)
+                                            : must(transport::open_carrier(with.carrier, {}))),
       live_(slots.size(), true) {
   std::vector<eplb::worker_span> spans;
   std::uint32_t first = 0;
@@ -41,19 +42,32 @@ thread_tier::thread_tier(const std::string& model_dir, std::vector<std::uint32_t
   snapshot->model = model();
   snapshot->routing = {model().routing, model().experts, model().top_k};
   snapshot->placement = must(eplb::default_placement(model().experts, model().moe_layers, spans));
+  snapshot->tables =
+      std::make_shared<const routing_tables>(must(checkpoint_->read_routing_tables()));
+  snapshot->shared_experts = model().shared.count;
   snapshot->exact_allowed = true;
   snapshot->carrier = "in_process";
 
   for (std::size_t w = 0; w < slots.size(); ++w) {
     auto made = std::make_unique<worker>();
-    made->backend = must(
-        kernels::make_cpu_backend(backend,
-                                  {model().hidden_size, model().intermediate_size, model().format,
-                                   model().activation.kind, model().expert_bias},
-                                  {}, kernels::detect_cpu_features()));
-    made->store = must(workers::expert_store::create(
-        {.slots = slots[w], .spare_pages = 0, .memory_max_bytes = std::size_t{1} << 32}, model(),
-        *made->backend, *checkpoint_));
+    const model_description* held = &model();
+    workers::expert_source* source = checkpoint_.get();
+    if (with.quantise && *with.quantise != held->format.quant) {
+      made->quantising =
+          must(workers::quantising_source::create(*checkpoint_, model(), *with.quantise));
+      source = made->quantising.get();
+      held = &made->quantising->model();
+    }
+    made->backend =
+        must(kernels::make_cpu_backend(with.backend,
+                                       {model().hidden_size, model().intermediate_size,
+                                        held->format, model().activation.kind, model().expert_bias},
+                                       {}, kernels::detect_cpu_features()));
+    made->store = must(workers::expert_store::create({.slots = slots[w],
+                                                      .spare_pages = 0,
+                                                      .shared = model().shared.count,
+                                                      .memory_max_bytes = std::size_t{1} << 32},
+                                                     *held, *made->backend, *source));
     std::vector<workers::layer_slots> rows;
     for (const eplb::layer_slots& l : snapshot->placement.layers()) {
       const auto from = l.experts.begin() + snapshot->placement.first_dense(w);
@@ -68,7 +82,7 @@ thread_tier::thread_tier(const std::string& model_dir, std::vector<std::uint32_t
     made->engine = std::make_unique<workers::engine>(
         workers::engine_options{.layers = static_cast<std::uint32_t>(model().moe_layers.size()),
                                 .rows_max = 4096,
-                                .top_k_max = model().top_k},
+                                .top_k_max = model().top_k + model().shared.count},
         *made->backend, *made->half,
         workers::engine::sinks{
             .on_attached =
@@ -95,6 +109,14 @@ void thread_tier::publish(std::uint32_t counter) {
   snapshot_ = std::move(next);
 }
 
+std::uint64_t thread_tier::counted() {
+  std::uint64_t all = 0;
+  for (auto& w : workers_) {
+    for (const std::uint64_t count : w->engine->progress(true).counts) all += count;
+  }
+  return all;
+}
+
 void thread_tier::kill(std::size_t index) {
   hooks_.kill({transport::member_role::worker, static_cast<std::uint16_t>(index)});
   live_[index] = false;
@@ -119,6 +141,18 @@ std::unique_ptr<client::source_session> thread_tier::session(
   options.wait_newer = [this](const transport::routing_snapshot& seen, duration_ns) {
     return transport::is_newer(*snapshot_, seen) ? snapshot_ : nullptr;
   };
+  options.router = [this](std::size_t index) -> expected<client::layer_router_ptr> {
+    auto read = checkpoint_->read_router(model().moe_layers[index]);
+    if (!read) return tl::unexpected(read.error());
+    return std::make_shared<const client::layer_router>(
+        client::layer_router{.type = read->element,
+                             .columns = model().columns(),
+                             .width = model().router_width,
+                             .matrix = std::move(read->bytes),
+                             .bias = std::move(read->bias)});
+  };
+  if (!model().router_reads_hidden || model().router_width != model().hidden_size)
+    options.router = {};
   auto made = must(client::source_session::open(*carrier_, options, snapshot_));
   const transport::source_shape& shape = made->shape();
   const transport::member_address& address = made->address();

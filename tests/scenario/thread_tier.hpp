@@ -5,6 +5,7 @@
 // Thread: the test's.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,23 @@
 #include "workers/engine/engine.hpp"
 #include "workers/store/expert_store.hpp"
 #include "workers/weights/checkpoint.hpp"
+#include "workers/weights/quantising_source.hpp"
 
 namespace moetier::scenario {
 
 class thread_tier final {
  public:
+  struct parts {
+    std::string_view backend{};               // a short name; "" = the best of this machine
+    std::optional<quant_kind> quantise{};     // experts are held in this format
+    std::string_view carrier = "in_process";  // as open_carrier() takes it
+  };
+
   // `slots` per worker; the default placement, so that more slots than experts give replicas.
-  thread_tier(const std::string& model_dir, std::vector<std::uint32_t> slots,
-              std::string_view backend = "");
+  // Throws std::runtime_error with the sentence of what cannot be had.
+  thread_tier(const std::string& model_dir, std::vector<std::uint32_t> slots, parts with);
+  thread_tier(const std::string& model_dir, std::vector<std::uint32_t> slots)
+      : thread_tier(model_dir, std::move(slots), parts{}) {}
   ~thread_tier();
 
   const model_description& model() const { return checkpoint_->model(); }
@@ -30,6 +40,9 @@ class thread_tier final {
 
   // A session attached to all workers.
   std::unique_ptr<client::source_session> session(client::source_session_options options);
+
+  // Selections that the workers' engines counted, of all layers together.
+  std::uint64_t counted();
 
   // The worker is gone: its member is killed, the next snapshot masks it.
   void kill(std::size_t index);

@@ -235,7 +235,7 @@ class builder final {
 
   void add_resolve() {
     resolve_options& o = into_.resolve;
-    CLI::App* r = add(app_, "resolve", "offline: which backend and carrier would run, and why",
+    CLI::App* r = add(app_, "resolve", "which backend and carrier would run, or do, and why",
                       command::resolve);
     r->add_option("--model", o.model, "a Hugging Face model directory, or its config.json");
     r->add_option("--environment", o.environments,
@@ -256,6 +256,7 @@ class builder final {
     r->add_option("--force", o.forced, "backend=NAME or communication=NAME; 4 when it cannot run")
         ->allow_extra_args(false);
     r->add_flag("--no-degradation", o.no_degradation, "4 rather than a slower replacement");
+    r->add_flag("--live", o.live, "what the tier at --address has resolved");
     r->add_flag("--capture", o.capture, "print this machine's environment as JSON");
   }
 

@@ -13,6 +13,7 @@
 #include "schemas/model/config.hpp"
 #include "schemas/resolution/documents.hpp"
 #include "schemas/resolution/limits.hpp"
+#include "transport/client/link/tier_link.hpp"
 
 namespace moetier::cli {
 namespace {
@@ -45,10 +46,26 @@ expected<model_description> model_of(const std::string& path) {
   return read_config(folder ? (std::filesystem::path(path) / "config.json").string() : path);
 }
 
+// What a running tier has resolved; the model's name is its own matter.
+expected<exit_code> run_live(const command_line& line) {
+  auto link = client::connect(line.address, line.timeout);
+  if (!link) return tl::unexpected(link.error());
+  const auto text = (*link)->document(client::admin_document::resolution, line.timeout);
+  if (!text) return tl::unexpected(text.error());
+  const auto report = resolution::read_report(*text, line.address);
+  if (!report) return tl::unexpected(report.error());
+  const auto snapshot = (*link)->newest();
+  print(line.json ? resolution::readable_json(*report)
+                  : resolve_text(*report, snapshot ? snapshot->model.model_type : line.address));
+  return report->selected == resolution::selected_by::failed ? exit_code::refused
+                                                             : exit_code::done;
+}
+
 }  // namespace
 
 expected<exit_code> run_resolve(const command_line& line, const config::settings& s) {
   const resolve_options& o = line.resolve;
+  if (o.live) return run_live(line);
   if (o.capture) {
     print(resolution::document_of(of_this_machine(s)));
     return exit_code::done;

@@ -23,6 +23,7 @@ struct resolve_options {
   std::string return_mode{};                // empty = the configuration's
   std::vector<std::string> forced{};        // backend=NAME, communication=NAME
   bool no_degradation = false;
+  bool live = false;  // ask the tier at --address
   bool capture = false;  // print this machine's environment, nothing else
 
   bool operator==(const resolve_options&) const = default;

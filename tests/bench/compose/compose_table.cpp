@@ -207,10 +207,15 @@ class table final {
       return nullptr;
     };
     const std::string identity = kernels::identity_of(backend, quant);
-    if (const auto* no = of(report.rejected, identity))
-      return {std::string(resolution::reject_name(no->why)), no->detail};
-    if (const auto* no = of(report.communication.rejected, carrier.name))
-      return {std::string(resolution::reject_name(no->why)), no->detail};
+    const auto* backend_no = of(report.rejected, identity);
+    const auto* carrier_no = of(report.communication.rejected, carrier.name);
+    // A backend that no carrier pairs with says so; which one, and why, is the carrier's answer.
+    const bool unpaired = backend_no != nullptr && carrier_no != nullptr &&
+                          backend_no->why == resolution::reject_reason::capability_missing;
+    if (backend_no != nullptr && !unpaired)
+      return {std::string(resolution::reject_name(backend_no->why)), backend_no->detail};
+    if (carrier_no != nullptr)
+      return {std::string(resolution::reject_name(carrier_no->why)), carrier_no->detail};
     if (report.winner != identity) return {"not_an_impl", report.winner};
     return {};
   }

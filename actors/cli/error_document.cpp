@@ -6,7 +6,7 @@ namespace moetier::cli {
 
 std::string error_document(const error& e) {
   using json = nlohmann::ordered_json;
-  const json document{{"schema", "moetier.error.1"},
+  const json document{{"schema", "moetier.error/1"},
                       {"status", std::string(status_name(e.code))},
                       {"reason", std::string(reason_name(e.why))},
                       {"text", e.text}};

@@ -250,7 +250,7 @@ expected<exit_code> run_forward(const command_line& line, const config::settings
   const bool ok = worst <= o.tolerance;
   if (line.json) {
     std::fputs(
-        fmt::format("{{\"schema\":\"moetier.forward.1\",\"status\":\"OK\",\"layer\":{},"
+        fmt::format("{{\"schema\":\"moetier.forward/1\",\"status\":\"OK\",\"layer\":{},"
                     "\"tokens\":{},\"epoch\":{},\"generation\":{},\"return_mode\":\"{}\","
                     "\"via\":\"{}\"{}}}\n",
                     o.layer, input->tokens, output->epoch.value, output->generation.value,

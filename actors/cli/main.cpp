@@ -76,7 +76,7 @@ std::string ready_text(const up::up_state& s, bool json) {
   }
   if (json) {
     return fmt::format(
-        "{{\"schema\":\"moetier.ready.1\",\"address\":\"{}\",\"pid\":{},\"coordinator\":{},"
+        "{{\"schema\":\"moetier.ready/1\",\"address\":\"{}\",\"pid\":{},\"coordinator\":{},"
         "\"workers\":[{}]}}\n",
         s.coordinator.rpc, ::getpid(), roles::to_line(s.coordinator), workers);
   }

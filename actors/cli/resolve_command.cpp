@@ -54,11 +54,10 @@ expected<exit_code> run_live(const command_line& line) {
   if (!text) return tl::unexpected(text.error());
   const auto report = resolution::read_report(*text, line.address);
   if (!report) return tl::unexpected(report.error());
-  const auto snapshot = (*link)->newest();
+  const auto snapshot = (*link)->snapshot(line.timeout);
   print(line.json ? resolution::readable_json(*report)
-                  : resolve_text(*report, snapshot ? snapshot->model.model_type : line.address));
-  return report->selected == resolution::selected_by::failed ? exit_code::refused
-                                                             : exit_code::done;
+                  : resolve_text(*report, snapshot ? (*snapshot)->model.model_type : line.address));
+  return report->selected == resolution::selected_by::failed ? exit_code::refused : exit_code::done;
 }
 
 }  // namespace

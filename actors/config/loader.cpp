@@ -117,7 +117,7 @@ std::string print_yaml(const loaded& l) {
 }
 
 std::string print_json(const loaded& l) {
-  std::string out = "{\"schema\":\"moetier.config.1\",\"settings\":{";
+  std::string out = "{\"schema\":\"moetier.config/1\",\"settings\":{";
   for (std::size_t i = 0; i < key_table().size(); ++i) {
     out += fmt::format("{}{}:{{\"value\":{},\"origin\":{}}}", i == 0 ? "" : ",",
                        quoted(key_table()[i].key), quoted(key_table()[i].show(l.values)),

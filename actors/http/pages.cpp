@@ -78,7 +78,7 @@ response readyz(bool ready, const std::vector<std::string>& reasons) {
 response version_page() {
   const build_info& b = this_build();
   return {200, "application/json",
-          json({{"schema", "moetier.version.1"},
+          json({{"schema", "moetier.version/1"},
                 {"version", b.version},
                 {"commit", b.commit},
                 {"compiler", b.compiler},

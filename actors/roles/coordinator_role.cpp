@@ -22,6 +22,8 @@
 #include "coordinator/rpc/rpc_server.hpp"
 #include "coordinator/rpc/tier_document.hpp"
 #include "eplb/plan_file.hpp"
+#include "coordinator/resolution/resolve.hpp"
+#include "kernels/routing/route.hpp"
 #include "schemas/model/config.hpp"
 #include "workers/weights/checkpoint.hpp"
 
@@ -31,6 +33,29 @@ namespace {
 constexpr duration_ns k_actor_hangs_after = 3 * k_second;
 // Of taking everything down once drained: with the default drain.timeout, SIGTERM to exit is 5 s.
 constexpr duration_ns k_teardown_limit = 500 * k_millisecond;
+
+// What is wrong with the wishes whoever the workers are: an unknown name, a routing method whose
+// tables the model lacks.
+expected<void> check_wishes(const coordinator::core_options& o) {
+  coordinator::resolution_request any;
+  any.what = resolution::problem_of(o.model, o.answers, dtype::f32);
+  any.where.num_slots = o.model.experts;
+  any.where.tokens_max = o.tokens_max;
+  any.where.communication = o.communication;
+  any.workers = {{"any", {}}};
+  any.backend = o.backend_force;
+  any.offline = true;
+  const auto weighed = coordinator::weigh(any);
+  if (!weighed && weighed.error().why == reason::config_invalid)
+    return tl::unexpected(weighed.error());
+  const kernels::routing_params params{
+      .rule = o.model.routing, .experts = o.model.experts, .top_k = o.model.top_k};
+  if (auto ok = kernels::check_routing(params); !ok) return ok;
+  for (const layer_routing& layer : o.tables->layers) {
+    if (auto ok = kernels::check_layer(params, layer); !ok) return ok;
+  }
+  return {};
+}
 
 expected<coordinator::core_options> core_options_from(const config::settings& s,
                                                       const workers::checkpoint& files) {
@@ -68,6 +93,7 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   o.sources_max = s.transport.max_sources;
   o.tokens_max = s.session.max_tokens;
   o.call_deadline = s.deadline.decode;
+  if (auto fine = check_wishes(o); !fine) return tl::unexpected(fine.error());
   return o;
 }
 

@@ -5,7 +5,7 @@
 namespace moetier::roles {
 
 std::string to_line(const listening& l) {
-  nlohmann::ordered_json j{{"schema", "moetier.listening.1"}, {"role", l.role}, {"pid", l.pid}};
+  nlohmann::ordered_json j{{"schema", "moetier.listening/1"}, {"role", l.role}, {"pid", l.pid}};
   if (!l.name.empty()) j["name"] = l.name;
   if (!l.rpc.empty()) j["rpc"] = l.rpc;
   if (!l.control.empty()) j["control"] = l.control;
@@ -17,7 +17,7 @@ std::optional<listening> listening_from(std::string_view line) {
   const auto j = nlohmann::json::parse(line, nullptr, false);
   if (!j.is_object()) return std::nullopt;
   try {
-    if (j.value("schema", "") != "moetier.listening.1") return std::nullopt;
+    if (j.value("schema", "") != "moetier.listening/1") return std::nullopt;
     return listening{.role = j.value("role", ""),
                      .name = j.value("name", ""),
                      .rpc = j.value("rpc", ""),

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <future>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "schemas/base/assert.hpp"
@@ -124,6 +125,7 @@ void weight_loader::do_load(const workers::load_plan& plan, const std::atomic<bo
   log_.info("plan_loaded", {{"generation", plan.generation.value},
                             {"slots", checksums.size()},
                             {"ms", (monotonic_now() - began) / k_millisecond}});
+  tell_quantising_error();
   on_event_(workers::plan_loaded{plan.generation, plan.plan,
                                  std::vector(checksums.begin(), checksums.end())});
 }
@@ -144,7 +146,20 @@ expected<void> weight_loader::make_store(const workers::load_plan& plan, std::ui
   if (!made) return tl::unexpected(made.error());
   store_ = std::move(*made);
   resolution_ = plan.resolved->resolution_id;
+  quantising_ = made_tools->quantising;
   return {};
+}
+
+// What the format costs, as far as this worker's experts say.
+void weight_loader::tell_quantising_error() const {
+  if (quantising_ == nullptr) return;
+  const workers::quantising_error cost = quantising_->error();
+  const auto text = [](double value) { return fmt::format("{:.3e}", value); };
+  log_.info("quantised", {{"format", quant_name(quantising_->model().format.quant)},
+                          {"matrices", cost.matrices},
+                          {"rms_relative_mean", text(cost.rms_relative_mean)},
+                          {"rms_relative_max", text(cost.rms_relative_max)},
+                          {"max_abs", text(cost.max_abs)}});
 }
 
 expected<std::shared_ptr<const workers::generation_table>> weight_loader::prepare(

@@ -18,6 +18,7 @@
 #include "kernels/backend.hpp"
 #include "workers/core/event.hpp"
 #include "workers/store/expert_store.hpp"
+#include "workers/weights/quantising_source.hpp"
 
 namespace moetier::roles {
 
@@ -33,6 +34,7 @@ class weight_loader final {
     const model_description* model = nullptr;  // in the backend's format
     const kernels::Backend* backend = nullptr;
     workers::expert_source* source = nullptr;
+    const workers::quantising_source* quantising = nullptr;  // null = the files hold the format
   };
   // Makes them, or tells why this worker cannot; on the loader's thread. What it made before is
   // replaced when another resolution asks, and lives until then.
@@ -57,6 +59,7 @@ class weight_loader final {
 
   void run();
   void post(job j);
+  void tell_quantising_error() const;
   void do_load(const workers::load_plan& plan, const std::atomic<bool>& cancelled);
   expected<void> make_store(const workers::load_plan& plan, std::uint32_t slots);
   expected<std::shared_ptr<const workers::generation_table>> prepare(
@@ -69,6 +72,7 @@ class weight_loader final {
   // The loader thread's alone:
   std::unique_ptr<workers::expert_store> store_;
   std::uint64_t resolution_ = 0;  // that store_ was made for
+  const workers::quantising_source* quantising_ = nullptr;
 
   std::mutex mutex_;
   std::condition_variable work_;

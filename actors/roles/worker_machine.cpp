@@ -127,7 +127,8 @@ expected<weight_loader::tools> worker_machine::equip(
   log_.info("resolved", {{"backend", equipment_.backend->identity()},
                          {"resolution", fmt::format("{:016x}", resolved.resolution_id)},
                          {"layout", equipment_.backend->layout_id()}});
-  return weight_loader::tools{equipment_.model, equipment_.backend.get(), equipment_.source};
+  return weight_loader::tools{equipment_.model, equipment_.backend.get(), equipment_.source,
+                              equipment_.quantising.get()};
 }
 
 void worker_machine::load(const workers::load_plan& plan) { loader_->load(plan); }

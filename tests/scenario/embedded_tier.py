@@ -178,7 +178,7 @@ class Refusals(unittest.TestCase):
         self.assertIn(sentence, done.stderr)
         if "json" in arguments:
             document = json.loads(done.stdout)
-            self.assertEqual("moetier.error.1", document["schema"])
+            self.assertEqual("moetier.error/1", document["schema"])
             self.assertEqual({"schema", "status", "reason", "text"}, set(document))
         else:
             self.assertEqual("", done.stdout)

@@ -94,10 +94,10 @@ TEST(command_line, json_is_one_document_for_errors_and_version_too) {
     EXPECT_TRUE(
         printed({"status", form, "--nothing"})
             .starts_with(
-                R"({"schema":"moetier.error.1","status":"INVALID","reason":"config_invalid","text":")"));
+                R"({"schema":"moetier.error/1","status":"INVALID","reason":"config_invalid","text":")"));
   }
   EXPECT_EQ(printed({"status", "--nothing"}), "");
-  EXPECT_NE(printed({"--version", "-o", "json"}).find(R"("schema": "moetier.version.1")"),
+  EXPECT_NE(printed({"--version", "-o", "json"}).find(R"("schema": "moetier.version/1")"),
             std::string::npos);
   EXPECT_TRUE(printed({"--version"}).starts_with("moetier "));
 }

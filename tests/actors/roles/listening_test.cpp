@@ -21,7 +21,7 @@ TEST(listening, a_line_tells_what_was_told) {
 TEST(listening, other_lines_are_not_it) {
   for (const char* line :
        {"", "ready", "{}", "[1]", "{\"schema\":\"moetier.listening.2\"}", "{\"schema\":7}",
-        "{\"schema\":\"moetier.listening.1\",\"pid\":\"x\"}"}) {
+        "{\"schema\":\"moetier.listening/1\",\"pid\":\"x\"}"}) {
     EXPECT_FALSE(listening_from(line)) << line;
   }
 }

@@ -13,9 +13,12 @@ inline constexpr duration_ns k_ample = 60 * k_second;
 
 class session_rig {
  public:
-  explicit session_rig(const tier_shape& tier = {}, source_session_options wish = {})
+  explicit session_rig(const tier_shape& tier = {}, source_session_options wish = {},
+                       const std::function<void(transport::routing_snapshot&)>& change = {})
       : shape(tier) {
-    publish(make_snapshot(shape));
+    transport::routing_snapshot first = make_snapshot(shape);
+    if (change) change(first);
+    publish(std::move(first));
     carrier.placed = newest.get();
     carrier.mode = wish.mode;
     wish.session = session_id(5);

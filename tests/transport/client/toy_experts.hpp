@@ -38,6 +38,9 @@ inline std::vector<float> exact_row(const float* x, std::uint32_t width, const s
   return s;
 }
 
+// The tier's shared expert i.
+inline constexpr std::uint32_t k_shared_base = 50;
+
 // A worker's answer to one exchange, as the protocol has it. `expert_of_slot` maps a global slot.
 // Returns the rows written.
 template <class ExpertOfSlot>
@@ -55,9 +58,11 @@ std::uint32_t answer(const transport::source_shape& shape, kernels::return_mode 
     std::memcpy(weights, record + transport::k_record_head + k * 4, k * 4);
     if (mode == kernels::return_mode::exact) {
       for (std::uint32_t j = 0; j < k; ++j) {
-        if (slots[j] < 0) continue;
+        const std::int32_t shared = transport::shared_expert_of(slots[j]);
+        if (slots[j] < 0 && shared < 0) continue;
         auto* y = reinterpret_cast<float*>(out + std::size_t{written++} * shape.return_stride);
-        const std::uint32_t e = expert_of_slot(slots[j]);
+        const std::uint32_t e = shared >= 0 ? k_shared_base + static_cast<std::uint32_t>(shared)
+                                            : expert_of_slot(slots[j]);
         for (std::uint32_t h = 0; h < width; ++h) y[h] = expert(e, x, h, width);
       }
       continue;
@@ -80,6 +85,13 @@ std::uint32_t answer(const transport::source_shape& shape, kernels::return_mode 
           p[h] = std::fma(weights[j], expert(e, x, h, width), p[h]);
         }
       }
+    }
+    for (std::uint32_t j = 0; j < k; ++j) {
+      const std::int32_t shared = transport::shared_expert_of(slots[j]);
+      if (shared < 0) continue;
+      const std::uint32_t e = k_shared_base + static_cast<std::uint32_t>(shared);
+      for (std::uint32_t h = 0; h < width; ++h)
+        p[h] = std::fma(weights[j], expert(e, x, h, width), p[h]);
     }
   }
   return written;

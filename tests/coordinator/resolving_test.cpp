@@ -1,0 +1,156 @@
+// Resolution inside the coordinator's core: once for all workers, moved for all when one fails,
+// kept over a restart, explained when nothing can run.
+
+#include <gtest/gtest.h>
+
+#include "tests/coordinator/core_bench.hpp"
+
+namespace moetier::coordinator {
+namespace {
+
+resolution::resolution_report report_in(const control::prepare& p) {
+  return *resolution::read_report(
+      {reinterpret_cast<const char*>(p.resolution.data()), p.resolution.size()}, "it");
+}
+
+std::string reason_not_ready(const bench& b) { return b.view().not_ready_reasons.at(0); }
+
+TEST(coordinator_resolving, every_worker_is_told_the_same_choice_and_rows_carry_its_id) {
+  bench b;
+  b.serve();
+  const auto a = report_in(b.heard_by<control::prepare>("a").at(0));
+  EXPECT_EQ(a.winner, "moetier.cpu.avx2.none");
+  EXPECT_EQ(a.selected, resolution::selected_by::pinned);
+  EXPECT_EQ(b.heard_by<control::prepare>("b").at(0).resolution,
+            b.heard_by<control::prepare>("a").at(0).resolution);
+  EXPECT_EQ(b.snapshot()->resolution_id, a.resolution_id);
+  EXPECT_EQ(b.snapshot()->backend, "moetier.cpu.avx2.none");
+  EXPECT_TRUE(b.snapshot()->exact_allowed);
+  EXPECT_EQ(b.view().resolved->resolution_id, a.resolution_id);
+}
+
+TEST(coordinator_resolving, one_failed_preparation_moves_all_workers) {
+  bench b;
+  b.start();
+  b.add("a", 11).loads = false;
+  b.add("b", 12).loads = false;
+  b.connect("a");
+  b.connect("b");
+  const auto first = b.heard_by<control::prepare>("b").at(0);
+  EXPECT_EQ(report_in(first).winner, "moetier.cpu.avx2.none");
+  b.forget();
+  b.processes.at("a").loads = b.processes.at("b").loads = true;
+  b.say("b", control::refused{control::refused::why::prepare_failed, first.epoch, first.generation,
+                              incarnation_id(12), "row 5 column 17 is 3, the reference says 2"});
+  EXPECT_TRUE(b.logged("prepare_failed"));
+  for (const char* name : {"a", "b"}) {
+    const auto again = b.heard_by<control::prepare>(name).at(0);
+    EXPECT_GT(again.epoch, first.epoch);
+    EXPECT_NE(again.plan, first.plan);
+    const auto report = report_in(again);
+    EXPECT_EQ(report.winner, "moetier.cpu.ref.none");
+    EXPECT_TRUE(report.degraded());
+  }
+  EXPECT_TRUE(b.view().ready);
+  EXPECT_EQ(b.snapshot()->backend, "moetier.cpu.ref.none");
+  EXPECT_TRUE(b.logged("degraded"));
+}
+
+TEST(coordinator_resolving, degrading_can_be_forbidden_and_says_what_failed) {
+  bench b(1);
+  b.options.allow_degradation = false;
+  b.start();
+  auto slow = toy::cpu_environment();
+  slow.cpu_avx2 = false;
+  b.add("a", 11).hello.environment = toy::environment_document(slow);
+  b.connect("a");
+  EXPECT_TRUE(b.heard_by<control::prepare>("a").empty());
+  EXPECT_TRUE(b.logged("plan_infeasible"));
+  EXPECT_NE(reason_not_ready(b).find("degrading is forbidden"), std::string::npos)
+      << reason_not_ready(b);
+}
+
+TEST(coordinator_resolving, a_forced_choice_that_cannot_run_names_what_it_lacks) {
+  bench b(1);
+  b.options.backend_force = "cpu_avx2";
+  b.start();
+  auto slow = toy::cpu_environment();
+  slow.cpu_avx2 = false;
+  b.add("a", 11).hello.environment = toy::environment_document(slow);
+  b.connect("a");
+  EXPECT_NE(reason_not_ready(b).find("moetier.cpu.avx2.none: sm_unsupported"), std::string::npos)
+      << reason_not_ready(b);
+  // Another machine takes the place: it is asked anew.
+  b.lose_link("a");
+  b.join("a", 21);
+  EXPECT_TRUE(b.view().ready);
+}
+
+TEST(coordinator_resolving, workers_that_differ_in_a_field_that_must_match_are_named_with_values) {
+  bench b;
+  b.start();
+  b.join("a", 11);
+  auto odd = toy::cpu_environment();
+  odd.numerics_combine = 2;
+  b.add("b", 12).hello.environment = toy::environment_document(odd);
+  b.connect("b");
+  EXPECT_EQ(reason_not_ready(b), "workers do not agree: numerics_combine is 1 on a, 2 on b");
+}
+
+TEST(coordinator_resolving, a_process_that_cannot_run_the_committed_choice_is_not_taken_back) {
+  bench b;
+  b.serve();
+  b.lose_link("b");
+  auto slow = toy::cpu_environment();
+  slow.cpu_avx2 = false;
+  b.add("b", 22).hello.environment = toy::environment_document(slow);
+  b.forget();
+  b.connect("b");
+  const auto refused = b.heard_by<control::refused>("b");
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_EQ(refused[0].cause, control::refused::why::join);
+  EXPECT_NE(refused[0].text.find("it cannot run moetier.cpu.avx2.none: sm_unsupported"),
+            std::string::npos)
+      << refused[0].text;
+  b.add("b", 23).hello.environment = {'{'};
+  b.forget();
+  b.connect("b");
+  EXPECT_NE(b.heard_by<control::refused>("b").at(0).text.find("b is malformed"), std::string::npos);
+}
+
+TEST(coordinator_resolving, the_choice_outlives_the_coordinator) {
+  bench b;
+  b.serve();
+  const auto id = b.snapshot()->resolution_id;
+  b.options.backend_force = "cpu_ref";  // a wish for the next plan, not for this one
+  b.restart();
+  b.connect("a");
+  b.connect("b");
+  b.wait(k_second);
+  ASSERT_NE(b.snapshot(), nullptr);
+  EXPECT_EQ(b.snapshot()->resolution_id, id);
+  EXPECT_EQ(b.snapshot()->backend, "moetier.cpu.avx2.none");
+}
+
+TEST(coordinator_resolving, shared_experts_are_held_unless_switched_off) {
+  for (const bool hold : {true, false}) {
+    bench b;
+    b.options.model.shared = {.intermediate_size = 16, .count = 2};
+    b.options.hold_shared_experts = hold;
+    b.serve();
+    EXPECT_EQ(b.heard_by<control::prepare>("a").at(0).shared_experts, hold ? 2u : 0u);
+    session_request wish;
+    wish.shared_experts = true;
+    wish.incarnation = incarnation_id(7);
+    b.step(open_session{1, wish});
+    const auto grant = b.all<answer_session>().back().grant;
+    EXPECT_EQ(grant.has_value(), hold);
+    if (!hold) {
+      EXPECT_EQ(grant.error().text,
+                "shared_experts tier (moe.shared_experts of the tier is off) is not enabled");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace moetier::coordinator

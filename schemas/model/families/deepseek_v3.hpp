@@ -1,5 +1,5 @@
 #pragma once
-// DeepSeek-V3, V3.1, R1: sigmoid with a selection bias inside the best expert groups, scaled; the
+// DeepSeek-V3, V3.1, R1 and Kimi-K2, which has its architecture: sigmoid with a selection bias inside the best expert groups, scaled; the
 // pattern of many later families, which start from this one.
 // Thread: any (constants).
 
@@ -8,7 +8,7 @@
 namespace moetier {
 
 inline constexpr family k_family_deepseek_v3{
-    .model_types = {"deepseek_v3"},
+    .model_types = {"deepseek_v3", "kimi_k2"},
     .layers = layer_rule::after_dense,
     .normalised = routing_method::deepseek_v3,
     .raw = routing_method::deepseek_v3,

@@ -187,11 +187,6 @@ void pack_panel(const panel_strip& strip, const weight_format& format, const pan
   }
 }
 
-std::string_view format_name(const weight_format& format) noexcept {
-  if (format.quant != quant_kind::none) return quant_name(format.quant);
-  return format.stored == dtype::bf16 ? "bf16" : "f32";
-}
-
 }  // namespace
 
 std::size_t panel_scales_bytes(quant_kind quant, std::size_t depth) noexcept {
@@ -200,7 +195,9 @@ std::size_t panel_scales_bytes(quant_kind quant, std::size_t depth) noexcept {
 }
 
 panel_page::panel_page(const expert_shape& shape)
-    : shape_(shape), layout_id_(layout_name("panels16", format_name(shape.format), shape)) {
+    : shape_(shape),
+      layout_id_(
+          layout_name("panels16", shape.format.stored == dtype::bf16 ? "bf16" : "f32", shape)) {
   const std::uint32_t hidden = shape.hidden_size;
   const std::uint32_t units = shape.intermediate_size;
   MOETIER_ASSERT(hidden > 0 && units > 0);

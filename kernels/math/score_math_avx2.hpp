@@ -31,22 +31,12 @@ inline __m256 house_log1p8(__m256 t) noexcept {
 inline __m256 house_exp_below8(__m256 x) noexcept {
   constexpr int k_half = 64;
   const __m256 gone = _mm256_cmp_ps(x, _mm256_set1_ps(k_exp_floor), _CMP_LT_OQ);
-  const __m256 one = _mm256_set1_ps(1.0F);
-  const __m256 shift = _mm256_set1_ps(k_exp_shift);
-  x = _mm256_andnot_ps(gone, x);
-  const __m256 t = _mm256_fmadd_ps(x, _mm256_set1_ps(k_exp_log2e), shift);
-  const __m256 n = _mm256_sub_ps(t, shift);
-  const __m256 coarse = _mm256_fnmadd_ps(n, _mm256_set1_ps(k_exp_ln2_hi), x);
-  const __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(k_exp_ln2_lo), coarse);
-  __m256 p = _mm256_fmadd_ps(_mm256_set1_ps(k_exp_c6), r, _mm256_set1_ps(k_exp_c5));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(k_exp_c4));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(k_exp_c3));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(k_exp_c2));
-  p = _mm256_fmadd_ps(p, r, one);
-  p = _mm256_fmadd_ps(p, r, one);
-  const __m256i biased = _mm256_add_epi32(
-      _mm256_castps_si256(t), _mm256_set1_epi32(127 + k_half - static_cast<int>(k_exp_shift_bits)));
-  const __m256 scaled = _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23)));
+  const exp_parts8 parts = house_exp_parts8(_mm256_andnot_ps(gone, x));
+  const __m256i biased =
+      _mm256_add_epi32(_mm256_castps_si256(parts.shifted),
+                       _mm256_set1_epi32(127 + k_half - static_cast<int>(k_exp_shift_bits)));
+  const __m256 scaled =
+      _mm256_mul_ps(parts.power, _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23)));
   return _mm256_andnot_ps(gone, _mm256_mul_ps(scaled, _mm256_set1_ps(0x1p-64F)));
 }
 

@@ -68,8 +68,9 @@ expert_tensors canonical_page::tensors(const std::byte* page) const noexcept {
   return tensors;
 }
 
-std::string layout_name(std::string_view first, std::string_view format,
-                        const expert_shape& shape) {
+std::string layout_name(std::string_view first, std::string_view plain, const expert_shape& shape) {
+  const quant_kind quant = shape.format.quant;
+  const std::string_view format = quant == quant_kind::none ? plain : quant_name(quant);
   return fmt::format("{}.{}{}{}", first, format, is_gated(shape.activation) ? "" : ".ungated",
                      shape.bias ? ".bias" : "");
 }

@@ -32,7 +32,8 @@ class canonical_page final {
   std::size_t bytes_ = 0;
 };
 
-// "canonical.bf16", "canonical.fp8_block.ungated.bias": format, then what is not usual.
-std::string layout_name(std::string_view first, std::string_view format, const expert_shape& shape);
+// "canonical.bf16", "canonical.fp8_block.ungated.bias": format, then what is not usual. `plain`
+// names the elements of unquantised pages.
+std::string layout_name(std::string_view first, std::string_view plain, const expert_shape& shape);
 
 }  // namespace moetier::kernels

@@ -54,11 +54,7 @@ cpu_ref_backend::cpu_ref_backend(const expert_shape& shape)
       page_(shape),
       identity_(fmt::format("{}{}", k_cpu_ref_capabilities.identity_prefix,
                             quant_name(shape.format.quant))),
-      layout_id_(layout_name("canonical",
-                             shape.format.quant == quant_kind::none
-                                 ? dtype_name(shape.format.stored)
-                                 : quant_name(shape.format.quant),
-                             shape)) {}
+      layout_id_(layout_name("canonical", dtype_name(shape.format.stored), shape)) {}
 
 bool cpu_ref_backend::supports_lora() const noexcept {
   return k_cpu_ref_capabilities.executes_lora(shape_.format.quant);

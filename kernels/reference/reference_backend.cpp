@@ -20,11 +20,7 @@ class reference_backend final : public Backend {
         page_(shape),
         identity_(fmt::format("{}{}", k_reference_capabilities.identity_prefix,
                               quant_name(shape.format.quant))),
-        layout_id_(layout_name("canonical",
-                               shape.format.quant == quant_kind::none
-                                   ? dtype_name(shape.format.stored)
-                                   : quant_name(shape.format.quant),
-                               shape)) {}
+        layout_id_(layout_name("canonical", dtype_name(shape.format.stored), shape)) {}
 
   std::string_view identity() const noexcept override { return identity_; }
   std::string_view layout_id() const noexcept override { return layout_id_; }

@@ -24,123 +24,37 @@ std::uint32_t budget_us(time_ns deadline, time_ns now) noexcept {
       std::min<duration_ns>((deadline - now) / k_microsecond, 0xffffffffu));
 }
 
-std::uint32_t chunk_tokens(const source_session_options& options) noexcept {
-  const std::uint32_t rows = options.rows_per_chunk_max;
-  return rows == 0 ? options.tokens_max : std::min(rows, options.tokens_max);
-}
-
-bool reads_no_logits(const kernels::routing_params& routing) noexcept {
-  return routing.rule.method == routing_method::static_table ||
-         routing.rule.method == routing_method::round_robin;
-}
-
-call_shape call_shape_of(const source_session_options& options,
-                         const transport::routing_snapshot& snapshot) noexcept {
-  const model_description& model = snapshot.model;
-  return {.tokens_max = options.tokens_max,
-          .hidden_size = model.hidden_size,
-          .experts = model.experts,
-          .columns = model.columns(),
-          .top_k = options.top_k,
-          .shared = options.shared_experts ? snapshot.shared_experts : 0,
-          .weight_at = model.weight_at,
-          .mode = options.mode,
-          .flags_bad_rows = options.flags_bad_rows};
-}
-
-expected<void> check_range(const char* name, std::uint64_t value, std::uint64_t least,
-                           std::uint64_t most) {
-  if (value >= least && value <= most) return {};
-  return fail(reason::invalid_argument, name, value, fmt::format("{} to {}", least, most));
-}
-
-expected<void> check_options(const source_session_options& options,
-                             const transport::routing_snapshot& snapshot) {
-  const auto& model = snapshot.model;
-  if (auto ok = check_range("tokens_max", options.tokens_max, 1, k_tokens_max); !ok) return ok;
-  if (auto ok = check_range("micro_batches", options.micro_batches, 1, k_micro_batches_max); !ok) {
-    return ok;
-  }
-  const std::uint32_t top_k_max = std::min(model.columns(), k_top_k_max);
-  if (auto ok = check_range("top_k", options.top_k, 1, top_k_max); !ok) return ok;
-  if (auto ok =
-          check_range("the number of workers", snapshot.placement.spans().size(), 1, k_workers_max);
-      !ok) {
-    return ok;
-  }
-  for (const layer_routing& layer : snapshot.tables->layers) {
-    if (!layer.hashed() || options.top_k == model.top_k) continue;
-    return fail(reason::invalid_argument, "top_k", options.top_k,
-                fmt::format("{}, as the model's token tables have it", model.top_k));
-  }
-  if (options.shared_experts && snapshot.shared_experts == 0) {
-    return fail(reason::not_enabled, "shared_experts tier (the workers hold no shared experts)");
-  }
-  if (options.router && (!model.router_reads_hidden || model.router_width != model.hidden_size)) {
-    return fail(reason::not_enabled,
-                "gate tier (this model's router reads another vector than its experts)");
-  }
-  if (options.mode == kernels::return_mode::exact && !snapshot.exact_allowed) {
-    return fail(reason::not_enabled, "return_mode exact (the tier's backend is not row_invariant)");
-  }
-  return kernels::check_routing(snapshot.routing);
-}
-
 }  // namespace
 
 expected<std::unique_ptr<source_session>> source_session::open(
     transport::Communication& carrier, const source_session_options& options,
     transport::snapshot_ptr snapshot) {
   MOETIER_ASSERT(snapshot != nullptr);
-  if (auto ok = check_options(options, *snapshot); !ok) return unexpected_error(ok.error());
+  const auto plan = plan_opening(options, *snapshot);
+  if (!plan) return unexpected_error(plan.error());
   const transport::comm_capabilities bits = carrier.capabilities();
   if (bits.lockstep || !bits.host_memory) {
     return fail(reason::carrier_unavailable, carrier.name(),
                 "host-memory calls need an independent carrier");
   }
-  const call_shape call = call_shape_of(options, *snapshot);
-  // Where a token may need two rows, an exchange has room for both.
-  const std::uint32_t tokens = chunk_tokens(options);
-  const std::uint32_t rows = call.has_second_rows() ? 2 * tokens : tokens;
-  const auto stride = static_cast<std::uint32_t>(
-      transport::padded_stride(std::size_t{snapshot->model.hidden_size} * sizeof(float)));
-  const bool exact = options.mode == kernels::return_mode::exact;
-  const transport::source_shape shape{.rows_max = rows,
-                                      .hidden_stride = stride,
-                                      .top_k = call.positions(),
-                                      .return_stride = stride,
-                                      .return_rows_max = exact ? rows * call.positions() : rows,
-                                      .banks = std::max(2u, options.micro_batches)};
-  auto half = carrier.make_source(
-      {.identity = {options.source, options.session, options.incarnation}, .shape = shape});
+  auto half =
+      carrier.make_source({.identity = {options.source, options.session, options.incarnation},
+                           .shape = plan->exchange});
   if (!half) return unexpected_error(half.error());
-  return std::make_unique<session>(options, std::move(snapshot), call, shape, std::move(*half));
+  return std::make_unique<session>(options, std::move(snapshot), *plan, std::move(*half));
 }
 
 session::session(const source_session_options& options, transport::snapshot_ptr snapshot,
-                 const call_shape& call, const transport::source_shape& shape,
-                 std::unique_ptr<transport::SourceHalf> half)
+                 const opening& plan, std::unique_ptr<transport::SourceHalf> half)
     : options_(options),
-      shape_(shape),
-      bounds_{.tokens_max = options.tokens_max,
-              .micro_batches = options.micro_batches,
-              .hidden_size = snapshot->model.hidden_size,
-              .columns = call.columns,
-              .top_k = options.top_k,
-              .tokens_per_chunk_max = chunk_tokens(options),
-              .needs_no_logits =
-                  static_cast<bool>(options.router) || reads_no_logits(snapshot->routing),
-              .lora = snapshot->lora},
+      shape_(plan.exchange),
+      bounds_(plan.bounds),
       half_(std::move(half)),
       repeats_(snapshot->model.moe_layers.size()) {
-  const ticket_shape ticket_size{.call = call,
-                                 .tokens_per_chunk_max = bounds_.tokens_per_chunk_max,
-                                 .banks = shape.banks,
-                                 .sums_early = options.micro_batches > 1};
   const row_arithmetic& arithmetic = pick_row_arithmetic(kernels::detect_cpu_features());
   tickets_.reserve(options.micro_batches);
   for (std::uint32_t u = 0; u < options.micro_batches; ++u) {
-    tickets_.push_back({.call = ticket(ticket_size, arithmetic), .names = {}, .times = {}});
+    tickets_.push_back({.call = ticket(plan.ticket, arithmetic), .names = {}, .times = {}});
   }
   adopt(std::move(snapshot));
 }
@@ -221,7 +135,7 @@ expected<void> session::step_begin(bool replay) {
   if (!replay) ++step_;
   next_chunk_ = 0;
   poison_.reset();
-  for (repeats& r : repeats_) std::fill(std::begin(r.done), std::end(r.done), std::uint16_t{0});
+  repeats_.begin_step();
   in_step_ = true;
   return {};
 }
@@ -252,24 +166,6 @@ unexpected_error session::poison(error why) {
 
 // --- calls --------------------------------------------------------------------------------------
 
-expected<void> session::check_repeat(const layer_call& call, repeats& of_layer) const {
-  if (of_layer.count != 0 && call.repeat_count != of_layer.count) {
-    return fail(reason::sequence, fmt::format("repeat_count {}", call.repeat_count),
-                fmt::format("layer {} runs {} times in a step", call.layer.value, of_layer.count));
-  }
-  const std::uint16_t due = of_layer.done[call.micro_batch];
-  if (due >= call.repeat_count) {
-    return fail(reason::sequence, "submit",
-                fmt::format("layer {} has run its {} times in this step", call.layer.value,
-                            call.repeat_count));
-  }
-  if (call.repeat_idx != due) {
-    return fail(reason::sequence, fmt::format("repeat_idx {}", call.repeat_idx),
-                fmt::format("layer {} is at repeat_idx {}", call.layer.value, due));
-  }
-  return {};
-}
-
 expected<void> session::submit(const layer_call& call) {
   if (!in_step_) return fail(reason::sequence, "submit", "no step was begun");
   if (poison_) return fail(reason::step_poisoned, step_);
@@ -277,14 +173,13 @@ expected<void> session::submit(const layer_call& call) {
   if (auto ok = check_call(call, bounds_); !ok) return ok;
   const int layer_index = moe_index(snapshot_->model, call.layer);
   if (layer_index < 0) return unexpected_error(unknown_layer(call.layer, snapshot_->model));
-  repeats& of_layer = repeats_[static_cast<std::size_t>(layer_index)];
+  const auto layer_at = static_cast<std::size_t>(layer_index);
   clocked& c = tickets_[call.micro_batch];
   if (c.call.outstanding()) {
     return fail(reason::sequence, "submit",
                 fmt::format("micro-batch {} has an uncollected call", call.micro_batch));
   }
-  if (auto ok = check_repeat(call, of_layer); !ok) return ok;
-  const auto layer_at = static_cast<std::size_t>(layer_index);
+  if (auto ok = repeats_.check(call, layer_at); !ok) return ok;
   if (auto ok = check_token_ids(call, snapshot_->tables->layers[layer_at].hashed()); !ok) return ok;
   layer_router_ptr router;
   if (options_.router && call.logits == nullptr && call.ids.empty()) {
@@ -297,8 +192,7 @@ expected<void> session::submit(const layer_call& call) {
   if (auto ok = c.call.take(call, *snapshot_, layer_at, router.get()); !ok) return ok;
   const time_ns routed = monotonic_now();
 
-  of_layer.count = call.repeat_count;
-  ++of_layer.done[call.micro_batch];
+  repeats_.count(call, layer_at);
   const duration_ns limit = call.deadline == 0 ? options_.call_deadline : call.deadline;
   c.names = {.layer = call.layer,
              .micro_batch = call.micro_batch,

@@ -7,7 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "transport/client/source/call_check.hpp"
+#include "transport/client/source/opening.hpp"
+#include "transport/client/source/repeat_counts.hpp"
 #include "transport/client/source/ticket.hpp"
 
 namespace moetier::client {
@@ -15,8 +16,7 @@ namespace moetier::client {
 class session final : public source_session {
  public:
   session(const source_session_options& options, transport::snapshot_ptr snapshot,
-          const call_shape& call, const transport::source_shape& shape,
-          std::unique_ptr<transport::SourceHalf> half);
+          const opening& plan, std::unique_ptr<transport::SourceHalf> half);
   ~session() override;
 
   const transport::member_address& address() const noexcept override { return half_->address(); }
@@ -49,16 +49,9 @@ class session final : public source_session {
     std::uint32_t first_chunk = 0;
     call_times times;
   };
-  // How often a layer ran in this step, per micro-batch; how often it is to run, for ever.
-  struct repeats {
-    std::uint16_t done[k_micro_batches_max] = {};
-    std::uint16_t count = 0;  // 0 = not known before its first call
-  };
-
   void adopt(transport::snapshot_ptr next);
   void adopt_newest_revision();
   bool any_outstanding() const noexcept;
-  expected<void> check_repeat(const layer_call& call, repeats& of_layer) const;
   expected<void> choose(clocked& c);
   void progress();
   bool drops_a_worker(const transport::routing_snapshot& next) const noexcept;
@@ -76,7 +69,7 @@ class session final : public source_session {
   std::unique_ptr<transport::SourceHalf> half_;
   worker_table workers_;
   std::vector<clocked> tickets_;  // by micro-batch
-  std::vector<repeats> repeats_;  // by index of the layer in the model
+  repeat_counts repeats_;
 
   bool in_step_ = false;
   std::uint64_t step_ = 0;

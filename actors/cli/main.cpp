@@ -15,6 +15,7 @@
 #include "actors/config/endpoint.hpp"
 #include "actors/config/key_table.hpp"
 #include "actors/config/loader.hpp"
+#include "actors/config/up_settings.hpp"
 #include "actors/log/event_log.hpp"
 #include "actors/process/stop_signal.hpp"
 #include "actors/roles/coordinator_role.hpp"
@@ -89,18 +90,15 @@ const std::string& origin_of(const config::loaded& l, std::string_view key) {
   return l.origins[static_cast<std::size_t>(config::find_key(key) - config::key_table().data())];
 }
 
-int run_tier(const command_line& line, const config::loaded& loaded, event_log& log,
+int run_tier(const command_line& line, const config::up_settings& settings, event_log& log,
              stop_signal& stop) {
   bool ready = false;
-  const auto ended =
-      up::run_up(loaded.values,
-                 {.config_file = line.config_file,
-                  .own_state = origin_of(loaded, "coordinator.state_dir") == "default",
-                  .shared_arguments = shared_arguments(line.flags)},
-                 log, stop, [&](const up::up_state& state) {
-                   ready = true;
-                   put(ready_text(state, line.json));
-                 });
+  const auto ended = up::run_up(
+      settings, {.config_file = line.config_file, .shared_arguments = shared_arguments(line.flags)},
+      log, stop, [&](const up::up_state& state) {
+        ready = true;
+        put(ready_text(state, line.json));
+      });
   if (!ended) return complain(ended.error(), exit_code_of(ended.error()), line.json);
   // What a child said of its end is on standard error.
   if (*ended != 0 && !ready && line.json) {
@@ -134,7 +132,7 @@ int serve(const command_line& line, const config::loaded& loaded) {
     told = true;
     put(roles::to_line(l) + "\n");
   };
-  if (line.what == command::up) return run_tier(line, loaded, log, stop);
+  if (line.what == command::up) return run_tier(line, config::up_settings_of(loaded), log, stop);
   const auto ended = line.what == command::coordinator ? roles::run_coordinator(s, log, stop, tell)
                                                        : roles::run_worker(s, log, stop, tell);
   if (ended) return code(exit_code::done);
@@ -167,7 +165,9 @@ int run(int argc, const char* const* argv) {
   // Whatever is wrong with the configuration, a file that lacks included: 2.
   if (!loaded) return complain(loaded.error(), exit_code::usage, line.json);
   if (line.print_config) {
-    put(line.json ? print_json(*loaded) : print_yaml(*loaded));
+    const config::loaded shown =
+        line.what == command::up ? config::up_settings_of(*loaded).tier : *loaded;
+    put(line.json ? print_json(shown) : print_yaml(shown));
     return code(exit_code::done);
   }
   const bool serves =

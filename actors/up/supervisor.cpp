@@ -23,7 +23,6 @@ constexpr duration_ns k_turn = 50 * k_millisecond;
 constexpr duration_ns k_teardown_limit = 800 * k_millisecond;
 constexpr duration_ns k_coordinator_first = 2 * k_second;  // of that, before the workers
 constexpr duration_ns k_ask_limit = 500 * k_millisecond;
-constexpr const char* k_free_port = "127.0.0.1:0";
 
 // A place among the children: what runs there now and how it is started.
 struct place {
@@ -59,9 +58,9 @@ class state_directory final {
 
 class supervisor final {
  public:
-  supervisor(const config::settings& settings, const up_wish& wish, event_log& log,
+  supervisor(const config::up_settings& given, const up_wish& wish, event_log& log,
              stop_signal& stop)
-      : settings_(settings), wish_(wish), log_(log), stop_(stop) {}
+      : given_(given), settings_(given.tier.values), wish_(wish), log_(log), stop_(stop) {}
 
   expected<int> run(const std::function<void(const up_state&)>& on_ready) {
     if (auto done = prepare(); !done) return tl::unexpected(done.error());
@@ -91,10 +90,18 @@ class supervisor final {
       if (!text) return tl::unexpected(text.error());
       const auto slots = eplb::slots_per_worker_of(*text, settings_.coordinator.placement);
       if (!slots) return tl::unexpected(slots.error());
-      workers_ = static_cast<std::uint32_t>(slots->size());
+      const auto planned = config::workers_of_plan(given_, slots->size());
+      if (!planned) return tl::unexpected(planned.error());
+      workers_ = *planned;
     }
+    for (std::uint32_t i = 0; i < workers_; ++i) {
+      auto listen = config::worker_http_listen(settings_, i);
+      if (!listen) return tl::unexpected(listen.error());
+      worker_http_.push_back(std::move(*listen));
+    }
+    for (const std::string& what : given_.ignored) log_.warn("setting_ignored", {{"what", what}});
     state_path_ = settings_.coordinator.state_dir;
-    if (!wish_.own_state) return {};
+    if (!state_path_.empty()) return {};
     auto made = state_directory::make();
     if (!made) return tl::unexpected(made.error());
     own_state_ = std::move(*made);
@@ -122,8 +129,8 @@ class supervisor final {
     }
     add("--state-dir", state_path_);
     add("--rpc-listen", settings_.coordinator.rpc_listen);
-    add("--control-listen", k_free_port);
-    add("--http-listen", k_free_port);
+    add("--control-listen", settings_.coordinator.control_listen);
+    add("--http-listen", settings_.http.listen);
     return {"coordinator", std::move(a), restart_ledger(settings_.restart.budget),
             nullptr,       {},           false};
   }
@@ -132,7 +139,7 @@ class supervisor final {
     auto a = base("worker");
     const std::string name = fmt::format("worker@{}", number);
     a.insert(a.end(), {"--name", name, "--coordinator", places_.front().where->control,
-                       "--http-listen", k_free_port});
+                       "--http-listen", worker_http_[number]});
     return {name, std::move(a), restart_ledger(settings_.restart.budget), nullptr, {}, false};
   }
 
@@ -261,21 +268,23 @@ class supervisor final {
     }
   }
 
-  const config::settings& settings_;
+  const config::up_settings& given_;
+  const config::settings& settings_;  // of them
   const up_wish& wish_;
   event_log& log_;
   stop_signal& stop_;
   std::unique_ptr<state_directory> own_state_;
   std::string state_path_;
   std::uint32_t workers_ = 1;
-  std::vector<place> places_;  // the coordinator, then the workers
+  std::vector<std::string> worker_http_;  // by worker
+  std::vector<place> places_;             // the coordinator, then the workers
   bool said_ready_ = false;
   int failed_ = 0;
 };
 
 }  // namespace
 
-expected<int> run_up(const config::settings& settings, const up_wish& wish, event_log& log,
+expected<int> run_up(const config::up_settings& settings, const up_wish& wish, event_log& log,
                      stop_signal& stop, const std::function<void(const up_state&)>& on_ready) {
   return supervisor(settings, wish, log, stop).run(on_ready);
 }

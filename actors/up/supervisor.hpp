@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/config/settings.hpp"
+#include "actors/config/up_settings.hpp"
 #include "actors/log/event_log.hpp"
 #include "actors/process/stop_signal.hpp"
 #include "actors/roles/listening.hpp"
@@ -17,8 +17,7 @@
 namespace moetier::up {
 
 struct up_wish {
-  std::string config_file;  // handed on to the children
-  bool own_state = true;    // no state directory was given: a fresh one, removed at the end
+  std::string config_file;                    // handed on to the children
   std::vector<std::string> shared_arguments;  // flags that every child gets
 };
 
@@ -29,7 +28,7 @@ struct up_state {
 
 // The exit code: 0 when asked to stop, else that of the child that could not start, or 1 when a
 // budget is spent. An error is why nothing was started. `on_ready` is called once.
-expected<int> run_up(const config::settings& settings, const up_wish& wish, event_log& log,
+expected<int> run_up(const config::up_settings& settings, const up_wish& wish, event_log& log,
                      stop_signal& stop, const std::function<void(const up_state&)>& on_ready);
 
 }  // namespace moetier::up

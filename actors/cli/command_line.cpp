@@ -195,7 +195,9 @@ class builder final {
     f->add_flag("--check", o.check, "compare with a tensor of the file; 8 when it differs");
     f->add_option("--expect", o.expected, "the tensor that --check compares with")
         ->capture_default_str();
-    f->add_option("--tolerance", o.tolerance, "largest difference that --check allows")
+    f->add_option("--tolerance", o.tolerance,
+                  "largest error that --check allows, as a part of the expected tensor's largest "
+                  "absolute value")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -229,6 +230,14 @@ class forward_run final {
   forward_output out_;
 };
 
+// JSON has no infinity.
+std::string number(double x) { return std::isfinite(x) ? fmt::format("{:.3e}", x) : "null"; }
+
+std::string check_json(const deviation& d, bool ok) {
+  return fmt::format(",\"largest_error\":{},\"scale\":{},\"relative_error\":{},\"check\":{}",
+                     number(d.largest), number(d.scale), number(d.relative()), ok);
+}
+
 }  // namespace
 
 expected<exit_code> run_forward(const command_line& line, const config::settings& settings) {
@@ -246,21 +255,21 @@ expected<exit_code> run_forward(const command_line& line, const config::settings
       return tl::unexpected(written.error());
     }
   }
-  const double worst = o.check ? largest_error(*input, *output) : 0.0;
-  const bool ok = worst <= o.tolerance;
+  const deviation d = o.check ? deviation_of(*input, *output) : deviation{};
+  const bool ok = d.relative() <= o.tolerance;
   if (line.json) {
-    std::fputs(
-        fmt::format("{{\"schema\":\"moetier.forward/1\",\"status\":\"OK\",\"layer\":{},"
-                    "\"tokens\":{},\"epoch\":{},\"generation\":{},\"return_mode\":\"{}\","
-                    "\"via\":\"{}\"{}}}\n",
-                    o.layer, input->tokens, output->epoch.value, output->generation.value,
-                    output->return_mode, o.direct ? "direct" : "gateway",
-                    o.check ? fmt::format(",\"largest_error\":{:.3e},\"check\":{}", worst, ok) : "")
-            .c_str(),
-        stdout);
+    std::fputs(fmt::format("{{\"schema\":\"moetier.forward/1\",\"status\":\"OK\",\"layer\":{},"
+                           "\"tokens\":{},\"epoch\":{},\"generation\":{},\"return_mode\":\"{}\","
+                           "\"via\":\"{}\"{}}}\n",
+                           o.layer, input->tokens, output->epoch.value, output->generation.value,
+                           output->return_mode, o.direct ? "direct" : "gateway",
+                           o.check ? check_json(d, ok) : "")
+                   .c_str(),
+               stdout);
   } else if (o.check) {
-    std::fputs(fmt::format("largest error {:.3e} ({} {:.3e})\n", worst, ok ? "within" : "above",
-                           o.tolerance)
+    std::fputs(fmt::format("largest error {:.3e} of the scale ({} {:.3e}); absolute {:.3e}, scale "
+                           "{:.3e}\n",
+                           d.relative(), ok ? "within" : "above", o.tolerance, d.largest, d.scale)
                    .c_str(),
                stdout);
   }

@@ -286,19 +286,28 @@ expected<void> write_forward_output(const forward_options& options, const forwar
   return write_tensors(options.out, tensors, metadata);
 }
 
-double largest_error(const forward_input& in, const forward_output& out) {
+double deviation::relative() const noexcept {
+  constexpr double k_scale_min = 1e-30;  // all zeros wanted: any difference is too much
+  return largest / std::max(scale, k_scale_min);
+}
+
+deviation deviation_of(const forward_input& in, const forward_output& out) {
   // What is compared is what a reader of the file would see.
   const std::vector<float> rows = to_f32(in.hidden_type, from_f32(in.hidden_type, out.rows));
   MOETIER_ASSERT(rows.size() == in.wanted.size());
-  double largest = 0.0;
+  deviation d;
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (std::isfinite(in.wanted[i])) {
+      d.scale = std::max(d.scale, std::abs(static_cast<double>(in.wanted[i])));
+    }
     const double difference = std::abs(static_cast<double>(rows[i]) - in.wanted[i]);
     const bool equal = rows[i] == in.wanted[i] || (std::isnan(rows[i]) && std::isnan(in.wanted[i]));
     if (equal) continue;
-    if (!std::isfinite(difference)) return std::numeric_limits<double>::infinity();
-    largest = std::max(largest, difference);
+    d.largest =
+        std::max(d.largest,
+                 std::isfinite(difference) ? difference : std::numeric_limits<double>::infinity());
   }
-  return largest;
+  return d;
 }
 
 }  // namespace moetier::cli

@@ -52,9 +52,15 @@ expected<void> check_against(const forward_input& input, const model_description
 expected<void> write_forward_output(const forward_options& options, const forward_input& input,
                                     const forward_output& output);
 
-// Largest absolute difference from `wanted`; infinite when a result is not finite where the wanted
-// is, or the other way round.
-double largest_error(const forward_input& input, const forward_output& output);
+// How far a result is from `wanted`. Rounding grows with the values, so it is judged by their
+// scale.
+struct deviation {
+  double largest = 0.0;  // absolute difference; infinite where only one of the two is finite
+  double scale = 0.0;    // the largest absolute value wanted, of those that are finite
+
+  double relative() const noexcept;  // largest / scale
+};
+deviation deviation_of(const forward_input& input, const forward_output& output);
 
 // Values of `bytes` of a floating type as f32.
 std::vector<float> to_f32(dtype type, const std::vector<std::byte>& bytes);

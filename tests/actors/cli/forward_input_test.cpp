@@ -168,17 +168,33 @@ TEST_F(forward_input_test, writes_output_in_hiddens_type_with_what_made_it) {
   EXPECT_EQ((*file)->header().metadata, wanted);
 }
 
-TEST(largest_error, counts_what_is_not_finite_as_wrong) {
+TEST(deviation, counts_what_is_not_finite_as_wrong) {
   forward_input in;
   in.hidden_type = dtype::f32;
   forward_output out;
   in.wanted = {1.0F, 2.0F};
   out.rows = {1.0F, 2.5F};
-  EXPECT_DOUBLE_EQ(largest_error(in, out), 0.5);
+  EXPECT_DOUBLE_EQ(deviation_of(in, out).largest, 0.5);
   out.rows = {1.0F, NAN};
-  EXPECT_TRUE(std::isinf(largest_error(in, out)));
+  EXPECT_TRUE(std::isinf(deviation_of(in, out).relative()));
   in.wanted = {1.0F, NAN};
-  EXPECT_DOUBLE_EQ(largest_error(in, out), 0.0);
+  EXPECT_DOUBLE_EQ(deviation_of(in, out).largest, 0.0);
+  EXPECT_DOUBLE_EQ(deviation_of(in, out).scale, 1.0);
+}
+
+TEST(deviation, is_judged_by_the_scale_of_what_was_wanted) {
+  forward_input in;
+  in.hidden_type = dtype::f32;
+  forward_output out;
+  in.wanted = {-64.0F, 2.0F};
+  out.rows = {-64.0F, 2.5F};
+  EXPECT_DOUBLE_EQ(deviation_of(in, out).scale, 64.0);
+  EXPECT_DOUBLE_EQ(deviation_of(in, out).relative(), 0.5 / 64.0);
+  in.wanted = {0.0F, 0.0F};
+  out.rows = {0.0F, 0.0F};
+  EXPECT_DOUBLE_EQ(deviation_of(in, out).relative(), 0.0);
+  out.rows = {0.0F, 1e-6F};
+  EXPECT_GT(deviation_of(in, out).relative(), 1.0);
 }
 
 }  // namespace

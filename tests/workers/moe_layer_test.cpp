@@ -106,6 +106,8 @@ struct moe_layer_test : ::testing::Test {
       const std::array<float, k_top_k> w{0.5F, 0.25F, 2.0F};
       std::memcpy(records.data() + r * stride + transport::k_record_head, slots[r].data(),
                   4 * k_top_k);
+      const std::int32_t no_adapter = -1;
+      std::memcpy(records.data() + r * stride + 4, &no_adapter, 4);
       std::memcpy(records.data() + r * stride + transport::k_record_head + 4 * k_top_k, w.data(),
                   4 * k_top_k);
     }
@@ -202,6 +204,152 @@ TEST_F(moe_layer_test, refuses_a_second_copy_and_does_not_count_warm_up) {
   EXPECT_EQ(layer.serve(work), status::ok);
   EXPECT_EQ(layer.serve(work), status::bad_state);
   EXPECT_EQ(layer.counts().snapshot().counts, (std::vector<std::uint64_t>(5, 0)));
+}
+
+// --- adapters ---
+
+// Adapter matrices of one expert, and the expert with them folded in: W + scale * B A, in double.
+struct folded {
+  adapter content;
+  std::vector<float> gate, up, down;  // rounded to f32 after the fold
+
+  folded(const std::vector<float>& weights, std::uint32_t layer_index, std::uint32_t expert,
+         std::uint32_t rank, float phase) {
+    const std::size_t widening = std::size_t{k_hidden} * k_inner;
+    content.values.resize(6 * std::size_t{rank} * (k_hidden + k_inner) / 2);
+    for (std::size_t i = 0; i < content.values.size(); ++i)
+      content.values[i] = 0.3F * std::sin(float(i) * 1.3F + phase);
+    kernels::lora_expert e;
+    e.rank = rank;
+    e.scale = 1.5F;
+    const float* at = content.values.data();
+    const auto take = [&](std::size_t out, std::size_t in) {
+      const kernels::lora_pair pair{at, at + rank * in};
+      at += rank * (in + out);
+      return pair;
+    };
+    e.gate = take(k_inner, k_hidden);
+    e.up = take(k_inner, k_hidden);
+    e.down = take(k_hidden, k_inner);
+    content.experts.push_back({layer_index, expert, e});
+    const auto fold = [&](std::size_t first, std::size_t out, std::size_t in,
+                          const kernels::lora_pair& pair) {
+      std::vector<float> w(out * in);
+      for (std::size_t o = 0; o < out; ++o) {
+        for (std::size_t i = 0; i < in; ++i) {
+          double sum = 0;
+          for (std::size_t r = 0; r < rank; ++r)
+            sum += double{pair.b[o * rank + r]} * double{pair.a[r * in + i]};
+          w[o * in + i] =
+              static_cast<float>(double{weights[first + o * in + i]} + double{e.scale} * sum);
+        }
+      }
+      return w;
+    };
+    gate = fold(0, k_inner, k_hidden, e.gate);
+    up = fold(widening, k_inner, k_hidden, e.up);
+    down = fold(2 * widening, k_hidden, k_inner, e.down);
+  }
+
+  std::vector<double> row(const kernels::expert_shape& shape, std::span<const float> x) const {
+    std::vector<double> y(k_hidden);
+    kernels::reference_expert(shape,
+                              {std::as_bytes(std::span(gate)), std::as_bytes(std::span(up)),
+                               std::as_bytes(std::span(down))},
+                              x, y);
+    return y;
+  }
+};
+
+struct adapter_layer_test : moe_layer_test {
+  // Adapter 5 touches expert 1 in layer 4, adapter 9 expert 0 in layer 4.
+  std::shared_ptr<folded> five, nine;
+  adapter_set set;
+
+  void SetUp() override {
+    moe_layer_test::SetUp();
+    five = std::make_shared<folded>(weights[1], 0, 1, 2, 0.1F);
+    nine = std::make_shared<folded>(weights[0], 0, 0, 3, 0.9F);
+    set = adapter_set().with(9, content_of(nine)).with(5, content_of(five));
+    use(set);
+  }
+  static adapter_ptr content_of(const std::shared_ptr<folded>& f) { return {f, &f->content}; }
+  void use(const adapter_set& adapters) {
+    layer.install(std::make_shared<const adapter_set>(adapters));
+  }
+  transport::arrival arrival_with(const std::vector<std::array<std::int32_t, k_top_k>>& slots,
+                                  const std::vector<std::int32_t>& adapters,
+                                  kernels::return_mode mode = kernels::return_mode::partial,
+                                  std::uint16_t layer_number = 4) {
+    auto work = arrival(slots, mode, layer_number);
+    for (std::size_t r = 0; r < adapters.size(); ++r)
+      std::memcpy(records.data() + r * transport::record_stride(k_top_k) + 4, &adapters[r], 4);
+    return work;
+  }
+  std::span<const float> x(std::size_t row) const {
+    return std::span(hidden).subspan(row * k_hidden, k_hidden);
+  }
+  std::vector<std::byte> rows_given(std::size_t count) const {
+    const auto bytes = std::span(half.region).first(count * shape.return_stride);
+    return {bytes.begin(), bytes.end()};
+  }
+};
+
+TEST_F(adapter_layer_test, computes_each_row_with_its_own_adapter_on_the_experts_it_touches) {
+  ASSERT_EQ(layer.serve(arrival_with({{10, 11, -1}, {10, 11, -1}, {10, 11, -1}}, {-1, 9, 5})),
+            status::ok);
+  for (std::size_t r = 0; r < 3; ++r) {
+    const auto a = r == 1 ? nine->row(backend->shape(), x(r)) : expert_row(0, r);
+    const auto b = r == 2 ? five->row(backend->shape(), x(r)) : expert_row(1, r);
+    for (std::size_t i = 0; i < k_hidden; ++i) {
+      const double sum = 0.5 * a[i] + 0.25 * b[i];
+      EXPECT_NEAR(given(r, i), sum, 2 * bound(sum)) << r;
+    }
+  }
+  EXPECT_EQ(layer.counts().snapshot().counts, (std::vector<std::uint64_t>{3, 3, 0, 0, 0}));
+}
+
+TEST_F(adapter_layer_test, gives_exact_rows_and_leaves_other_layers_alone) {
+  ASSERT_EQ(layer.serve(arrival_with({{11, 10, -1}}, {9}, kernels::return_mode::exact)),
+            status::ok);
+  const std::vector<std::vector<double>> rows{expert_row(1, 0), nine->row(backend->shape(), x(0))};
+  for (std::size_t r = 0; r < 2; ++r) {
+    for (std::size_t i = 0; i < k_hidden; ++i)
+      EXPECT_NEAR(given(r, i), rows[r][i], 2 * bound(rows[r][i])) << r;
+  }
+  // Layer 6 holds expert 0 too, which adapter 9 touches in layer 4 only.
+  ASSERT_EQ(layer.serve(arrival_with({{12, -1, -1}}, {9}, kernels::return_mode::exact, 6)),
+            status::ok);
+  for (std::size_t i = 0; i < k_hidden; ++i)
+    EXPECT_NEAR(given(0, i), expert_row(0, 0)[i], bound(expert_row(0, 0)[i]));
+}
+
+TEST_F(adapter_layer_test, rows_without_one_keep_their_bits) {
+  const std::vector<std::array<std::int32_t, k_top_k>> slots{{10, 11, -1}, {11, -1, 10}};
+  ASSERT_EQ(layer.serve(arrival_with(slots, {-1, 9})), status::ok);
+  const auto mixed = rows_given(1);
+  use({});
+  ASSERT_EQ(layer.serve(arrival_with(slots, {-1, -1})), status::ok);
+  EXPECT_EQ(rows_given(1), mixed);
+}
+
+TEST_F(adapter_layer_test, a_row_that_names_an_adapter_it_lacks_makes_the_exchange_invalid) {
+  EXPECT_EQ(layer.serve(arrival_with({{10, -1, -1}, {10, -1, -1}}, {5, 6})), status::invalid);
+  EXPECT_EQ(half.rows, 0U);
+  EXPECT_EQ(layer.serve(arrival_with({{10, -1, -1}}, {-2})), status::invalid);
+  EXPECT_EQ(layer.serve(arrival_with({{99, -1, -1}}, {6})), status::invalid);  // no row of ours
+  use(set.with(5, nullptr));
+  EXPECT_EQ(layer.serve(arrival_with({{10, -1, -1}}, {5})), status::invalid);
+  EXPECT_EQ(layer.serve(arrival_with({{10, -1, -1}}, {9})), status::ok);
+}
+
+TEST_F(adapter_layer_test, a_generation_that_comes_later_computes_with_them_too) {
+  layer.install(table(2), 10);
+  auto work = arrival_with({{11, -1, -1}}, {5});
+  work.key.generation = generation_number{2};
+  ASSERT_EQ(layer.serve(work), status::ok);
+  const auto y = five->row(backend->shape(), x(0));
+  for (std::size_t i = 0; i < k_hidden; ++i) EXPECT_NEAR(given(0, i), 0.5 * y[i], 2 * bound(y[i]));
 }
 
 TEST_F(moe_layer_test, serves_zero_rows) {

@@ -161,6 +161,8 @@ class engine::loop {
     layer_.detach(c.source);
   }
 
+  void act(adapters_command& c) { layer_.install(std::move(c.adapters)); }
+
   void act(const drain_command&) {
     draining_ = true;
     last_arrival_ = monotonic_now();
@@ -232,6 +234,9 @@ void engine::post_attach(const control::source_attachment& source) {
 }
 void engine::post_detach(source_id source, incarnation_id incarnation) {
   loop_->post(detach_command{source, incarnation});
+}
+void engine::post_adapters(std::shared_ptr<const adapter_set> adapters) {
+  loop_->post(adapters_command{std::move(adapters)});
 }
 void engine::post_drain() { loop_->post(drain_command{}); }
 

@@ -16,6 +16,7 @@
 #include "schemas/base/time.hpp"
 #include "transport/communication.hpp"
 #include "workers/core/event.hpp"
+#include "workers/store/adapter_set.hpp"
 #include "workers/store/generation_table.hpp"
 
 namespace moetier::workers {
@@ -54,6 +55,7 @@ class engine final {
   void post_release(generation_number older_than);
   void post_attach(const control::source_attachment& source);  // answered by on_attached
   void post_detach(source_id source, incarnation_id incarnation);
+  void post_adapters(std::shared_ptr<const adapter_set> adapters);  // in place of the earlier set
   void post_drain();  // goes on serving; on_drained when nothing has come for `quiet`
 
   // Where the engine stands, also while it is busy or stuck in a call. `counts` is filled only when

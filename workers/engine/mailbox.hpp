@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "schemas/control/messages.hpp"
+#include "workers/store/adapter_set.hpp"
 #include "workers/store/generation_table.hpp"
 
 namespace moetier::workers {
@@ -30,10 +31,13 @@ struct detach_command {
   source_id source;
   incarnation_id incarnation;
 };
+struct adapters_command {
+  std::shared_ptr<const adapter_set> adapters;
+};
 struct drain_command {};
 
-using engine_command =
-    std::variant<serve_command, release_command, attach_command, detach_command, drain_command>;
+using engine_command = std::variant<serve_command, release_command, attach_command, detach_command,
+                                    adapters_command, drain_command>;
 
 class mailbox final {
  public:

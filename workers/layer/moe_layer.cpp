@@ -51,6 +51,7 @@ MoeLayer::MoeLayer(const moe_layer_options& options, kernels::Backend& backend,
       entries_(std::size_t{options.rows_max} * options.top_k_max),
       scratch_(entries_.size()),
       slot_counts_(k_slots_per_worker_max + k_top_k_max),
+      row_adapters_(options.rows_max, -1),
       workspace_(nullptr, free_aligned),
       workspace_bytes_(backend.workspace_bytes(options.rows_max, options.top_k_max)) {
   workspace_.reset(allocate_aligned(workspace_bytes_));
@@ -59,15 +60,24 @@ MoeLayer::MoeLayer(const moe_layer_options& options, kernels::Backend& backend,
 void MoeLayer::install(std::shared_ptr<const generation_table> table, std::uint32_t first_slot,
                        std::uint64_t resolution) {
   if (tables_[0].table != nullptr && tables_[0].table->generation() == table->generation()) {
-    tables_[0] = {std::move(table), first_slot,
-                  resolution};  // the same plan again, after a repeated command
+    // The same plan again, after a repeated command.
+    tables_[0] = {std::move(table), first_slot, resolution, {}};
+    tables_[0].adapters = adapter_tables(*tables_[0].table, adapters_.get());
     return;
   }
   MOETIER_ASSERT(tables_[0].table == nullptr ||
                  tables_[0].table->generation() < table->generation());
   counts_.reset(*table);
   tables_[1] = std::move(tables_[0]);
-  tables_[0] = {std::move(table), first_slot, resolution};
+  tables_[0] = {std::move(table), first_slot, resolution, {}};
+  tables_[0].adapters = adapter_tables(*tables_[0].table, adapters_.get());
+}
+
+void MoeLayer::install(std::shared_ptr<const adapter_set> adapters) {
+  adapters_ = std::move(adapters);
+  for (placed& p : tables_) {
+    if (p.table != nullptr) p.adapters = adapter_tables(*p.table, adapters_.get());
+  }
 }
 
 bool MoeLayer::release(generation_number than) {
@@ -150,6 +160,7 @@ MoeLayer::verdict MoeLayer::compute(const transport::arrival& work, const placed
     return {.code = status::unsupported};
   }
   if (!read_records(work, in, layer_index)) return {.code = status::invalid};
+  if (any_adapter_ && !backend_.supports_lora()) return {.code = status::unsupported};
   const std::span<std::byte> rows = half_.return_region(work.ticket);
   if (rows.empty() && work.rows > 0) return {.code = status::cancelled};  // its source is gone
 
@@ -162,13 +173,17 @@ MoeLayer::verdict MoeLayer::compute(const transport::arrival& work, const placed
   const kernels::row_region region{
       .base = work.hidden.data(), .pitch_bytes = work.shape->hidden_stride, .rows_live = work.rows};
   const kernels::out_region out{.base = rows.data(), .pitch_bytes = work.shape->return_stride};
+  const std::int32_t* const adapter_of[] = {row_adapters_.data()};
+  const kernels::lora_call lora{.adapter_of = adapter_of,
+                                .experts = in.adapters.experts(layer_index)};
   const kernels::expert_call call{.in = {&region, 1},
                                   .out = {&out, 1},
                                   .entries = entries,
                                   .pages = in.table->pages(layer_index),
                                   .k_in = work.shape->top_k,
                                   .mode = mode,
-                                  .workspace = {workspace_.get(), workspace_bytes_}};
+                                  .workspace = {workspace_.get(), workspace_bytes_},
+                                  .lora = any_adapter_ ? &lora : nullptr};
   const kernels::compute_status done = backend_.run(call);
   MOETIER_ASSERT(done != kernels::compute_status::workspace_short);
   if (done != kernels::compute_status::ok) return {.code = status::invalid};
@@ -192,8 +207,16 @@ bool MoeLayer::read_records(const transport::arrival& work, const placed& in,
   MOETIER_ASSERT(work.rows <= options_.rows_max && k <= options_.top_k_max);
   MOETIER_ASSERT(work.records.size() >= work.rows * stride);
   entry_count_ = 0;
+  any_adapter_ = false;
   for (std::uint32_t r = 0; r < work.rows; ++r) {
-    const std::byte* record = work.records.data() + r * stride + transport::k_record_head;
+    const std::byte* head = work.records.data() + r * stride;
+    row_adapters_[r] = -1;
+    if (const std::int32_t id = read_i32(head + sizeof(std::uint32_t)); id != -1) {
+      if (adapters_ != nullptr) row_adapters_[r] = adapters_->index_of(id);
+      if (row_adapters_[r] < 0) return false;
+      any_adapter_ = true;
+    }
+    const std::byte* record = head + transport::k_record_head;
     for (std::uint32_t j = 0; j < k; ++j) {
       const std::int64_t local =
           local_of(read_i32(record + 4 * std::size_t{j}), in.first_slot, slots);

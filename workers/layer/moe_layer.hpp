@@ -5,10 +5,12 @@
 // Communication, the generation's tables and the hooks, and knows none of their insides.
 //
 // Refusals, each an answer to the source: STALE_GENERATION (detail: newest generation held),
-// BAD_STATE (order), INVALID (layer, slot), UNSUPPORTED (exact on a backend that is not row
-// invariant). Slots of other workers in a record are not this one's matter; a record that names an
-// empty slot of this worker makes the whole exchange INVALID: never a sum with an expert missing.
-// Thread: engine. Allocates when made and when a table is installed, never in serve().
+// BAD_STATE (order), INVALID (layer, slot, adapter), UNSUPPORTED (exact on a backend that is not
+// row invariant, an adapter on a backend that runs none). Slots of other workers in a record are
+// not this one's matter; a record that names an empty slot of this worker makes the whole exchange
+// INVALID, and so does one that names an adapter it does not hold: never a sum with something
+// missing. Thread: engine. Allocates when made and when a table or a set of adapters is installed,
+// never in serve().
 
 #include <array>
 #include <cstdint>
@@ -17,6 +19,7 @@
 
 #include "kernels/backend.hpp"
 #include "transport/communication.hpp"
+#include "workers/layer/adapter_tables.hpp"
 #include "workers/layer/generation_use.hpp"
 #include "workers/layer/slot_counts.hpp"
 #include "workers/layer/visit_ledger.hpp"
@@ -43,6 +46,9 @@ class MoeLayer final {
   // Drops tables older than `than` if no visit holds them; false: still held.
   bool release(generation_number than);
 
+  // Rows may name these adapters from now on, and no others.
+  void install(std::shared_ptr<const adapter_set> adapters);
+
   // Whether a source of this shape can be served; the text says why not.
   expected<void> check_source(const transport::source_shape& shape) const;
   void attach(source_id source);
@@ -60,6 +66,7 @@ class MoeLayer final {
     std::shared_ptr<const generation_table> table;
     std::uint32_t first_slot = 0;
     std::uint64_t resolution = 0;
+    adapter_tables adapters;
   };
   struct verdict {
     status code = status::ok;
@@ -69,7 +76,8 @@ class MoeLayer final {
 
   const placed* find(const transport::exchange_key& key) const noexcept;
   verdict compute(const transport::arrival& work, const placed& in, std::size_t layer_index);
-  // Fills entries_; false: a slot of this worker is out of range or holds no expert.
+  // Fills entries_ and row_adapters_; false: a slot of this worker is out of range or holds no
+  // expert, or an adapter is not held.
   bool read_records(const transport::arrival& work, const placed& in, std::size_t layer_index);
   std::uint32_t compact_exact(const transport::arrival& work, const placed& in,
                               std::size_t layer_index, std::span<std::byte> rows) const;
@@ -77,7 +85,8 @@ class MoeLayer final {
   moe_layer_options options_;
   kernels::Backend& backend_;
   transport::WorkerHalf& half_;
-  std::array<placed, 2> tables_;  // newest first
+  std::array<placed, 2> tables_;                 // newest first
+  std::shared_ptr<const adapter_set> adapters_;  // null = none
   generation_use use_;
   visit_ledger ledger_;
   slot_counts counts_;
@@ -86,6 +95,8 @@ class MoeLayer final {
   std::vector<kernels::expert_entry> entries_;
   std::vector<kernels::expert_entry> scratch_;
   std::vector<std::uint32_t> slot_counts_;
+  std::vector<std::int32_t> row_adapters_;  // place in adapters_ by row, -1 = none
+  bool any_adapter_ = false;                // of the rows at hand
   std::unique_ptr<std::byte[], void (*)(std::byte*)> workspace_;
   std::size_t workspace_bytes_ = 0;
   std::size_t entry_count_ = 0;

@@ -49,6 +49,8 @@ class checkpoint final : public expert_source {
   // Why it cannot: "they are BF16 where the routed experts are nvfp4". Empty where it can, or where
   // there are none.
   const std::string& shared_refusal() const noexcept { return shared_refusal_; }
+  // What these files call their tensors.
+  const tensor_naming& naming() const noexcept { return naming_; }
   // Differs where the files' names, sizes or headers do; compared before weights are loaded.
   std::uint64_t digest() const noexcept { return shards_->digest(); }
   // Canonical bytes of one projection of one expert, scales and all; the largest of the three.

@@ -7,7 +7,8 @@
 # slot. Once the decision is durable comes Commit, answered Committed; before it, AbortPlan undoes a
 # Prepare. Release frees what older plans alone name, answered Released. Sources come and go by
 # AttachSource / SourceAttached and DetachSource. Heartbeat and HeartbeatAnswer run all the time;
-# LoadReport carries counts; Leaving announces a worker's orderly end.
+# LoadReport carries counts; Leaving announces a worker's orderly end. In a tier that runs adapters they come and go by
+# LoadAdapter and DropAdapter; AdapterState tells how a load ended.
 #
 # Every command carries the coordinator's epoch: a worker keeps the highest it has seen and refuses
 # lower ones. Commands about plans also carry the incarnation they are meant for, and answers the
@@ -56,8 +57,15 @@ struct SourceAttachment {
   address @10 :Data;          # of the source's data plane, opaque here
 }
 
+struct HeldAdapter {
+  # A low-rank adapter of routed experts as workers know it.
+  adapter @0 :UInt32;         # id that rows name, below 2^31
+  name @1 :Text;              # for people
+  path @2 :Text;              # directory every worker reads it from, absolute, 1..1024 printable ASCII bytes
+}
+
 struct Hello {                # kind 1, worker -> coordinator, first on every link
-  protocol @0 :UInt32;        # 2
+  protocol @0 :UInt32;        # 3
   name @1 :Text;              # configured; how a restarted worker finds its place again
   incarnation @2 :UInt64;     # 64 random bits per start
   node @3 :UInt64;            # identity of the actor node; one equal to the coordinator's is refused
@@ -74,6 +82,7 @@ struct Hello {                # kind 1, worker -> coordinator, first on every li
   held @14 :List(HeldGeneration); # at most 4
   heldChecksums @15 :List(UInt64);  # of the serving generation, as in Prepared
   sources @16 :List(SourceAttachment);  # attached here, at most 1024
+  adapters @17 :List(HeldAdapter);      # loaded here, at most 64
 }
 
 struct Welcome {              # kind 2, coordinator -> worker
@@ -198,4 +207,21 @@ struct LoadReport {           # kind 16, worker -> coordinator, once a second wh
 
 struct Leaving {              # kind 17, worker -> coordinator: it finishes what is in flight and ends
   incarnation @0 :UInt64;
+}
+
+struct LoadAdapter {          # kind 18, coordinator -> worker
+  epoch @0 :UInt64;
+  adapter @1 :HeldAdapter;
+}
+
+struct DropAdapter {          # kind 19, coordinator -> worker
+  epoch @0 :UInt64;
+  adapter @1 :UInt32;
+}
+
+struct AdapterState {         # kind 20, worker -> coordinator: how a load ended
+  incarnation @0 :UInt64;
+  adapter @1 :UInt32;
+  loaded @2 :Bool;
+  text @3 :Text;              # why not
 }

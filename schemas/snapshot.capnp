@@ -23,7 +23,8 @@ struct Snapshot {
   backend @12 :Text;               # identity of the resolved backend, for reports
   tables @13 :List(LayerRouting);  # one per layer of the placement
   sharedExperts @14 :UInt32;       # pseudo-experts that every worker holds beside its slots; 0 = none
-  lora @15 :Bool;                  # rows may name adapters
+  lora @15 :Bool;                  # the tier runs adapters
+  adapters @16 :List(UInt32);      # ids that rows may name, rising, at most 64; empty unless lora
 
   struct Model {
     modelType @0 :Text;            # config.json's model_type

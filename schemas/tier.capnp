@@ -170,4 +170,11 @@ interface Admin {               # documents are JSON text with a `schema` field
   placement @1 (call :Call) -> (status :Status, document :Text);  # moetier.placement/1
   resolution @2 (call :Call) -> (status :Status, document :Text); # moetier.resolution/1
   adapters @3 (call :Call) -> (status :Status, document :Text);   # moetier.adapters/1
+
+  loadAdapter @4 (call :Call, name :Text, path :Text) -> (status :Status, document :Text);
+  # OK means that every live worker has it and that sources may name it; the document is the list with it. path: a
+  # directory in PEFT form that every worker can read, absolute. A name that is loaded from the same path changes
+  # nothing. When one worker cannot load it, none keeps it.
+
+  dropAdapter @5 (call :Call, name :Text) -> (status :Status, document :Text);
 }

@@ -161,9 +161,24 @@ class builder final {
     placement->fallthrough();
     add(*placement, "show", "the committed placement; json is a plan file",
         command::placement_show);
+    add_adapters();
     add_forward();
     add_bench();
     add_resolve();
+  }
+
+  void add_adapters() {
+    adapter_options& o = into_.adapter;
+    CLI::App* adapters = app_.add_subcommand("adapters", "low-rank adapters of routed experts");
+    adapters->require_subcommand(1);
+    adapters->fallthrough();
+    add(*adapters, "list", "which are loaded, their ids, who holds them", command::adapters_list);
+    CLI::App* load =
+        add(*adapters, "load", "let every worker read one; shows its id", command::adapters_load);
+    load->add_option("NAME", o.name, "how it is called here")->required();
+    load->add_option("DIR", o.directory, "in PEFT form; every worker reads it there")->required();
+    CLI::App* drop = add(*adapters, "drop", "calls can name it no longer", command::adapters_drop);
+    drop->add_option("NAME", o.name, "as it was loaded")->required();
   }
 
   void add_forward() {

@@ -22,7 +22,10 @@ enum class command : std::uint8_t {
   forward,
   bench_tier,
   bench_kernels,
-  resolve
+  resolve,
+  adapters_list,
+  adapters_load,
+  adapters_drop
 };
 
 struct forward_options {
@@ -55,6 +58,11 @@ struct kernels_options {
   std::uint32_t repeat = 30;
 };
 
+struct adapter_options {
+  std::string name;
+  std::string directory;
+};
+
 struct command_line {
   command what = command::status;
   std::string config_file;
@@ -68,6 +76,7 @@ struct command_line {
   bench_options bench;
   kernels_options kernels;
   resolve_options resolve;
+  adapter_options adapter;
 };
 
 // Whether the words ask for JSON, even where they cannot be parsed.

@@ -13,7 +13,8 @@ exit_code exit_code_of(const error& e) noexcept {
     case reason::file_unwritable:
     case reason::model_unsupported:
     case reason::weight_mismatch:
-    case reason::activation_invalid: return exit_code::bad_input;
+    case reason::activation_invalid:
+    case reason::adapter_refused: return exit_code::bad_input;
     case reason::partition_invalid:
     case reason::placement_invalid:
     case reason::backend_unresolved:

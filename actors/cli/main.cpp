@@ -150,6 +150,9 @@ int ask(const command_line& line, const config::settings& settings) {
       case command::bench_tier: return run_bench_tier(line, settings);
       case command::resolve: return run_resolve(line, settings);
       case command::bench_kernels: return run_bench_kernels(line);
+      case command::adapters_list:
+      case command::adapters_load:
+      case command::adapters_drop: return run_adapters(line);
       default: return fail(reason::internal_error, "no such command");
     }
   }();

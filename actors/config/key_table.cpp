@@ -51,6 +51,7 @@ constexpr std::array<std::string_view, 2> k_carriers{"auto", "ucx"};
 constexpr std::array<std::string_view, 2> k_tcp{"loopback", "off"};
 constexpr std::array<std::string_view, 3> k_checksum{"auto", "on", "off"};
 constexpr std::array<std::string_view, 2> k_shared{"auto", "off"};
+constexpr std::array<std::string_view, 2> k_switch{"off", "on"};
 constexpr std::array<std::string_view, 7> k_quants{"none",  "fp8_tensor", "fp8_block", "mxfp8",
                                                    "mxfp4", "nvfp4",      "int4_g128"};
 constexpr std::array<std::string_view, 2> k_modes{"partial", "exact"};
@@ -149,6 +150,8 @@ constexpr key_row k_rows[] = {
     {"moe.shared_experts", "", 0, "auto or off",
      "whether workers also hold the model's shared experts, for sessions that ask",
      MOETIER_CHOICE(moe.shared_experts, k_shared)},
+    {"moe.lora", "", 0, "off or on", "whether the tier runs adapters of routed experts",
+     MOETIER_CHOICE(moe.lora, k_switch)},
     {"moe.return_mode", "", 0, "partial or exact", "default of sessions made here",
      MOETIER_CHOICE(moe.return_mode, k_modes)},
     {"session.lease", "", 0, "100ms to 1h", "a session ends so long after its last renewal",

@@ -61,6 +61,7 @@ struct settings {
   struct {
     std::string return_mode = "partial";
     std::string shared_experts = "auto";
+    std::string lora = "off";
   } moe;
   struct {
     duration_ns lease = k_second;

@@ -37,6 +37,8 @@ class worker_shell::doer final {
   void operator()(const workers::release_pages& e) { shell_.machinery_.release(e); }
   void operator()(const workers::attach_source& e) { shell_.machinery_.attach(e.source); }
   void operator()(const workers::detach_source& e) { shell_.machinery_.detach(e); }
+  void operator()(const workers::load_adapter& e) { shell_.machinery_.load_adapter(e.adapter); }
+  void operator()(const workers::drop_adapter& e) { shell_.machinery_.drop_adapter(e.adapter); }
   void operator()(const workers::drain_engine&) { shell_.machinery_.drain(); }
   void operator()(const workers::log_event& e) {
     shell_.log_.write(level_of(e.severity), e.event, {{"detail", e.detail}});

@@ -30,6 +30,8 @@ class worker_machinery {
   virtual void release(const workers::release_pages& pages) = 0;
   virtual void attach(const control::source_attachment& source) = 0;
   virtual void detach(const workers::detach_source& source) = 0;
+  virtual void load_adapter(const control::held_adapter& adapter) = 0;
+  virtual void drop_adapter(std::uint32_t adapter) = 0;
   virtual void drain() = 0;
   virtual void stopped(bool failed, const std::string& why) = 0;
   virtual workers::engine_progress progress(bool with_counts) = 0;

@@ -76,6 +76,7 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   o.answers = s.moe.return_mode == "exact" ? resolution::answer_mode::exact
                                            : resolution::answer_mode::partial;
   o.hold_shared_experts = s.moe.shared_experts == "auto";
+  o.lora = s.moe.lora == "on";
   o.workers_expected = s.coordinator.workers;
   if (!s.coordinator.placement.empty()) {
     auto text = read_text(s.coordinator.placement);

@@ -54,9 +54,11 @@ class weight_loader final {
                                                                       plan_hash plan);
   void release(generation_number oldest_kept);  // once the engine has let go
 
- private:
+  // Other work that takes as long as loading does, in its turn.
   using job = std::function<void()>;
+  void queue(job j) { post(std::move(j)); }
 
+ private:
   void run();
   void post(job j);
   void tell_quantising_error() const;

@@ -77,13 +77,16 @@ void worker_machine::describe(workers::core_options& to) const {
   to.address = plain(half_->address());
 }
 
+std::size_t worker_machine::memory_max_bytes() const {
+  return settings_.worker.memory != 0 ? settings_.worker.memory : memory_of_machine();
+}
+
 void worker_machine::start(std::function<void(workers::event)> post) {
   post_ = std::move(post);
+  adapters_ = std::make_unique<adapter_shelf>(*checkpoint_, memory_max_bytes());
   loader_ = std::make_unique<weight_loader>(
       weight_loader::options{.spare_pages = settings_.worker.spare_pages,
-                             .memory_max_bytes = settings_.worker.memory != 0
-                                                     ? settings_.worker.memory
-                                                     : memory_of_machine()},
+                             .memory_max_bytes = memory_max_bytes()},
       [this](const resolution::resolution_report& resolved) { return equip(resolved); }, post_,
       log_);
 }
@@ -123,6 +126,7 @@ expected<weight_loader::tools> worker_machine::equip(
     engine_ = next;
   }
   equipment_ = std::move(*made);
+  next->post_adapters(adapters_->set());
   next->start();
   log_.info("resolved", {{"backend", equipment_.backend->identity()},
                          {"resolution", fmt::format("{:016x}", resolved.resolution_id)},
@@ -160,6 +164,28 @@ void worker_machine::attach(const control::source_attachment& s) {
 }
 void worker_machine::detach(const workers::detach_source& s) {
   if (const auto running = engine()) running->post_detach(s.source, s.incarnation);
+}
+// The engine has the set before the coordinator hears of it, and takes it before the rows that
+// follow.
+void worker_machine::load_adapter(const control::held_adapter& a) {
+  loader_->queue([this, a] {
+    const auto running = engine();
+    const bool runs = running && equipment_.backend->supports_lora();
+    const auto done = runs ? adapters_->load(a)
+                           : fail(reason::lora_unsupported, "this worker's backend runs none");
+    if (done) {
+      running->post_adapters(adapters_->set());
+      log_.info("adapter_loaded", {{"adapter", a.adapter}, {"name", a.name}, {"path", a.path}});
+    }
+    post_(workers::adapter_load_done{a, done.has_value(), done ? "" : done.error().text});
+  });
+}
+void worker_machine::drop_adapter(std::uint32_t adapter) {
+  loader_->queue([this, adapter] {
+    adapters_->drop(adapter);
+    if (const auto running = engine()) running->post_adapters(adapters_->set());
+    log_.info("adapter_dropped", {{"adapter", adapter}});
+  });
 }
 void worker_machine::drain() {
   if (const auto running = engine()) return running->post_drain();

@@ -12,6 +12,7 @@
 #include "actors/control/worker_shell.hpp"
 #include "actors/http/worker_probe.hpp"
 #include "actors/log/event_log.hpp"
+#include "actors/roles/adapter_shelf.hpp"
 #include "actors/roles/ending.hpp"
 #include "actors/roles/equipment.hpp"
 #include "actors/roles/weight_loader.hpp"
@@ -41,6 +42,8 @@ class worker_machine final : public actors::worker_machinery {
   void release(const workers::release_pages& pages) override;
   void attach(const control::source_attachment& source) override;
   void detach(const workers::detach_source& source) override;
+  void load_adapter(const control::held_adapter& adapter) override;
+  void drop_adapter(std::uint32_t adapter) override;
   void drain() override;
   void stopped(bool failed, const std::string& why) override;
   workers::engine_progress progress(bool with_counts) override;
@@ -65,8 +68,10 @@ class worker_machine final : public actors::worker_machinery {
   std::unique_ptr<transport::Communication> carrier_;
   std::unique_ptr<transport::WorkerHalf> half_;
   std::function<void(workers::event)> post_;
-  equipment equipment_;  // the loader's; the engine computes with its backend
+  equipment equipment_;                      // the loader's; the engine computes with its backend
+  std::unique_ptr<adapter_shelf> adapters_;  // the loader's
   std::unique_ptr<weight_loader> loader_;
+  std::size_t memory_max_bytes() const;
 
   mutable std::mutex mutex_;  // what several threads read
   std::shared_ptr<workers::engine> engine_;

@@ -14,7 +14,8 @@ constexpr bool k_wants_grant =
     std::is_same_v<Event, open_session> || std::is_same_v<Event, resume_session>;
 template <class Event>
 constexpr bool k_wants_done =
-    std::is_same_v<Event, attach_session> || std::is_same_v<Event, close_session>;
+    std::is_same_v<Event, attach_session> || std::is_same_v<Event, close_session> ||
+    std::is_same_v<Event, load_adapter> || std::is_same_v<Event, drop_adapter>;
 
 }  // namespace
 
@@ -89,6 +90,7 @@ void core::state::settle(time_ns now) {
   consider_first_plan();
   consider_decision();
   publish_if_due(now);
+  settle_adapters();
   answer_resumes(now);
   finish_attaches();
   if (!ended) write_next();
@@ -107,6 +109,7 @@ void core::state::on(const time_passed&, time_ns now) {
   detect_silence(now);
   for (auto& [name, m] : members) try_serve(m, now);
   resend(now);
+  resend_adapters(now);
   lapse_sessions(now);
 }
 

@@ -46,7 +46,7 @@ struct answer_session {
 struct answer_done {
   request_token token = 0;
   expected<void> result;
-};  // attach, close
+};  // attach, close, load and drop of an adapter
 struct session_ended {
   session_id session;
   error why;

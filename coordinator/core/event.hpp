@@ -73,10 +73,21 @@ struct close_session {
   session_id session;
   incarnation_id incarnation;
 };
+// Every worker reads the adapter from the same absolute path. Answered by answer_done once sources
+// may name it, or with the first worker's refusal.
+struct load_adapter {
+  request_token token = 0;
+  std::string name;
+  std::string path;
+};
+struct drop_adapter {
+  request_token token = 0;
+  std::string name;
+};
 struct shut_down {};  // admission stops; the shell ends when the core says stopped
 
-using event =
-    std::variant<worker_message, worker_link_lost, time_passed, record_written, open_session,
-                 attach_session, resume_session, renew_session, close_session, shut_down>;
+using event = std::variant<worker_message, worker_link_lost, time_passed, record_written,
+                           open_session, attach_session, resume_session, renew_session,
+                           close_session, load_adapter, drop_adapter, shut_down>;
 
 }  // namespace moetier::coordinator

@@ -41,6 +41,7 @@ struct member {
   epoch_number admission;  // the epoch that takes it in
   std::vector<std::uint64_t> checksums;          // of its PREPARED, by (layer index, local slot)
   std::map<source_id, incarnation_id> attached;  // sources it has confirmed
+  std::map<std::uint32_t, bool> adapters;        // by id: loaded, or refused
   // clocks
   time_ns heard_at = 0;  // the last beat that counted
   time_ns since = 0;     // when it came to `at`
@@ -61,6 +62,10 @@ struct member {
   bool live() const noexcept { return at == member_stage::serving && !leaving; }
   bool takes_sources() const noexcept {
     return at == member_stage::serving || at == member_stage::committing;
+  }
+  bool holds_adapter(std::uint32_t adapter) const {
+    const auto found = adapters.find(adapter);
+    return found != adapters.end() && found->second;
   }
   bool has_attached(source_id source, incarnation_id incarnation) const {
     const auto found = attached.find(source);

@@ -21,6 +21,7 @@ constexpr bool k_said_by_workers =
     std::is_same_v<Message, control::refused> || std::is_same_v<Message, control::prepared> ||
     std::is_same_v<Message, control::committed> ||
     std::is_same_v<Message, control::source_attached> ||
+    std::is_same_v<Message, control::adapter_state> ||
     std::is_same_v<Message, control::heartbeat> || std::is_same_v<Message, control::load_report> ||
     std::is_same_v<Message, control::leaving>;
 
@@ -181,6 +182,7 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
   place.admission = {};
   place.checksums.clear();
   place.attached.clear();
+  place.adapters.clear();
   place.heard_at = now;
   place.since = now;
   if (!same_process) {
@@ -201,6 +203,7 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
   send(place,
        control::welcome{place.id, m.incarnation, durable.epoch, place.first_slot, place.slots});
   learn_sources(place, now);
+  learn_adapters(place, now);
   if (place.stuck && plan) {  // it shows first that its engine turns again
     if (was_serving) epoch_wanted = true;
     return;
@@ -226,6 +229,7 @@ void core::state::bring_in(member& place, bool resumes, time_ns now) {
   if (resumes || collecting) {
     place.at = member_stage::serving;
     send_missing_sources(place);
+    send_missing_adapters(place);
   } else {
     place.at = member_stage::admitting;
     epoch_wanted = true;
@@ -253,6 +257,7 @@ void core::state::lose(member& gone, const std::string& why) {
   gone.leaving = false;
   gone.committed = false;
   gone.attached.clear();
+  gone.adapters.clear();
   plan_failed = false;
   if (durable.generation.value == 0 && !(attempt && attempt->decided)) {
     // Before the decision there is nothing to keep a place in.

@@ -35,6 +35,7 @@ struct core_options {
   duration_ns lease = k_second;
   duration_ns prepare_limit = 600 * k_second;  // loading weights at the first commit
   duration_ns attach_limit = 2 * k_second;
+  duration_ns adapter_limit = 120 * k_second;  // reading an adapter on all workers
   std::uint32_t sessions_max = 64;
   std::uint32_t sources_max = 64;
   std::uint32_t tokens_max = 4096;       // per micro-batch

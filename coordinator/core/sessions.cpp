@@ -224,6 +224,7 @@ void core::state::lapse_sessions(time_ns now) {
 }
 
 void core::state::answer_all(const error& why) {
+  answer_adapter_requests(why);
   for (const open_session& e : std::exchange(parked_opens, {})) {
     answer(e.token, unexpected_error(why));
   }

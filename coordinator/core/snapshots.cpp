@@ -27,9 +27,9 @@ bool core::state::collected(time_ns now) const {
   bool attached = true;
   for (const auto& [name, m] : members) {
     live_count += m.live() ? 1 : 0;
-    attached = attached && (!m.live() || has_every_source(m));
+    attached = attached && (!m.live() || (has_every_source(m) && has_settled_adapters(m)));
   }
-  // A worker that was cut off before the restart may lack sources that the others have.
+  // A worker that was cut off before the restart may lack sources or adapters that the others have.
   if (!attached && now - collecting_since < options.attach_limit) return false;
   if (live_count == members.size()) return true;
   if (live_count == 0) return false;
@@ -58,7 +58,7 @@ void core::state::publish_if_due(time_ns now) {
           m.live() == shown.live && (!m.live() || m.told.incarnation == shown.incarnation);
       same += unchanged ? 1 : 0;
     }
-    if (same == published->workers.size()) return;
+    if (same == published->workers.size() && published->adapters == listed_adapters()) return;
   }
   published = make_snapshot();
   count_replicas();
@@ -91,7 +91,8 @@ transport::snapshot_ptr core::state::make_snapshot() const {
   s->resolution_id = resolved->resolution_id;
   s->backend = resolved->winner;
   s->exact_allowed = gives_exact_rows();
-  s->lora = resolved->where.lora_routed;
+  s->lora = runs_adapters();
+  if (s->lora) s->adapters = listed_adapters();
   s->placement = *plan;
   std::vector<bool> live;
   for (const auto& span : plan->spans()) {

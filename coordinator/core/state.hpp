@@ -1,8 +1,8 @@
 #pragma once
 // The coordinator core's state and its rules, grouped by noun, one source file each: the durable
 // record (durable.cpp), members (members.cpp), the first plan (first_plan.cpp), the two phases
-// (two_phases.cpp), sessions (sessions.cpp), attachments (attachments.cpp), snapshots
-// (snapshots.cpp). Private to coordinator/core. An event changes the
+// (two_phases.cpp), sessions (sessions.cpp), attachments (attachments.cpp), adapters
+// (adapters.cpp), snapshots (snapshots.cpp). Private to coordinator/core. An event changes the
 // state by one of the on() functions; settle() then draws what follows from the state as a whole: a
 // plan to make, a decision to write, a snapshot to publish. Thread: owner.
 
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/core/adapter.hpp"
 #include "coordinator/core/core.hpp"
 #include "coordinator/core/member.hpp"
 #include "coordinator/core/session.hpp"
@@ -165,6 +166,25 @@ struct core::state {
   void send_missing_sources(member& to);
   bool has_every_source(const member& m) const;
   expected<void> check(const session& s, const attach_session& e) const;
+
+  // --- adapters.cpp ---
+  std::map<std::uint32_t, adapter> adapters;  // by id
+  std::uint32_t next_adapter = 0;
+  void on(const load_adapter& e, time_ns now);
+  void on(const drop_adapter& e, time_ns now);
+  void hear(member& from, const control::adapter_state& m, time_ns now);
+  bool runs_adapters() const noexcept;
+  adapter* find_adapter(const std::string& name);  // one that is not on its way out
+  bool is_held_by_all(std::uint32_t id) const;
+  std::vector<std::uint32_t> listed_adapters() const;
+  void answer_loads(adapter& a, const error& why);
+  void give_up(adapter& a, const error& why);
+  void settle_adapters();
+  void resend_adapters(time_ns now);
+  bool has_settled_adapters(const member& m) const;
+  void send_missing_adapters(const member& to);
+  void learn_adapters(member& from, time_ns now);
+  void answer_adapter_requests(const error& why);
 
   // --- snapshots.cpp ---
   transport::snapshot_ptr published;

@@ -47,6 +47,15 @@ struct session_view {
   duration_ns lease_left = 0;
 };
 
+struct adapter_view {
+  std::uint32_t adapter = 0;  // id that rows name
+  std::string name;
+  std::string path;
+  bool listed = false;               // sources may name it
+  std::vector<std::string> workers;  // that hold it
+  std::string problem;               // of the worker that refused it last
+};
+
 struct tier_view {
   epoch_number epoch;
   generation_number generation;  // committed; 0 = none
@@ -57,6 +66,8 @@ struct tier_view {
       not_ready_reasons;  // "waiting for 1 of 3 workers", "layer 2 expert 7 has no live replica"
   std::vector<worker_view> workers;
   std::vector<session_view> sessions;
+  bool runs_adapters = false;  // moe.lora of the plan
+  std::vector<adapter_view> adapters;
   std::uint64_t unreplicated_experts = 0;    // (layer, expert) pairs with exactly one live replica
   std::uint64_t lost_experts = 0;            // (layer, expert) pairs without a live replica
   std::uint64_t stale_commands_refused = 0;  // messages of older epochs or incarnations

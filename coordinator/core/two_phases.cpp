@@ -85,6 +85,7 @@ void core::state::begin_commit(member& m, time_ns now) {
   m.resend_after = options.heartbeat_timeout;
   m.resend_at = now + m.resend_after;
   send_missing_sources(m);
+  send_missing_adapters(m);
   send_commit(m);
 }
 
@@ -105,6 +106,8 @@ void core::state::hear(member& from, const control::committed& m, time_ns now) {
 void core::state::try_serve(member& m, time_ns now) {
   if (m.at != member_stage::committing || !m.committed) return;
   if (!has_every_source(m) && now - m.since < options.attach_limit) return;
+  // One that cannot have an adapter serves without: the adapter goes off the list instead.
+  if (!has_settled_adapters(m) && now - m.since < options.adapter_limit) return;
   m.at = member_stage::serving;
   m.since = now;
 }

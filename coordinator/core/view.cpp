@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "coordinator/core/state.hpp"
 
 namespace moetier::coordinator {
@@ -70,6 +72,20 @@ tier_view core::view(time_ns now) const {
                           .attached = held.attachment && !held.attach_token,
                           .age = now - held.opened_at,
                           .lease_left = held.lease_until > now ? held.lease_until - now : 0});
+  }
+  v.runs_adapters = s.runs_adapters();
+  for (const auto& [id, a] : s.adapters) {
+    adapter_view shown{
+        .adapter = id,
+        .name = a.held.name,
+        .path = a.held.path,
+        .listed = s.published && std::ranges::binary_search(s.published->adapters, id),
+        .workers = {},
+        .problem = a.problem};
+    for (const auto& [name, m] : s.members) {
+      if (m.holds_adapter(id)) shown.workers.push_back(name);
+    }
+    v.adapters.push_back(std::move(shown));
   }
   v.unreplicated_experts = s.unreplicated_experts;
   v.lost_experts = s.lost_experts;

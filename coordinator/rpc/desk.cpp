@@ -59,6 +59,20 @@ kj::Promise<expected<void>> desk::close(session_id session, incarnation_id incar
   return answer;
 }
 
+kj::Promise<expected<void>> desk::load_adapter(std::string name, std::string path) {
+  const request_token token = next_token_++;
+  auto answer = wait_in(done_, token);
+  port_.post(coordinator::load_adapter{token, std::move(name), std::move(path)});
+  return answer;
+}
+
+kj::Promise<expected<void>> desk::drop_adapter(std::string name) {
+  const request_token token = next_token_++;
+  auto answer = wait_in(done_, token);
+  port_.post(coordinator::drop_adapter{token, std::move(name)});
+  return answer;
+}
+
 // The gateway answers on its own threads, maybe after this desk is gone: through the loop's mail,
 // whose jobs run only while it lives.
 kj::Promise<expected<thin_place>> desk::make_place(const thin_session_options& options,

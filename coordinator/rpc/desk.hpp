@@ -35,6 +35,9 @@ class desk final {
                                      transport::member_address address);
   kj::Promise<expected<void>> close(session_id session, incarnation_id incarnation);
 
+  kj::Promise<expected<void>> load_adapter(std::string name, std::string path);
+  kj::Promise<expected<void>> drop_adapter(std::string name);
+
   expected<client::layer_router_ptr> router(std::size_t moe_index) {
     return port_.router(moe_index);
   }

@@ -105,4 +105,20 @@ expected<std::string> placement_document(const tier_view& view) {
   return text_of(document);
 }
 
+std::string adapters_document(const tier_view& view) {
+  json document = identity("moetier.adapters/1", view);
+  document["enabled"] = view.runs_adapters;
+  json adapters = json::array();
+  for (const adapter_view& a : view.adapters) {
+    adapters.push_back({{"adapter", a.adapter},
+                        {"name", a.name},
+                        {"path", a.path},
+                        {"listed", a.listed},
+                        {"workers", a.workers},
+                        {"problem", a.problem}});
+  }
+  document["adapters"] = std::move(adapters);
+  return text_of(document);
+}
+
 }  // namespace moetier::coordinator

@@ -17,4 +17,7 @@ std::string status_document(const tier_view& view);
 // has taken under "workers". reason::not_ready before the first commit.
 expected<std::string> placement_document(const tier_view& view);
 
+// moetier.adapters/1: whether the tier runs adapters, and each one with the workers that hold it.
+std::string adapters_document(const tier_view& view);
+
 }  // namespace moetier::coordinator

@@ -42,8 +42,38 @@ class admin_service final : public rpc::Admin::Server {
                        return write(context, *document);
                      });
   }
+  kj::Promise<void> adapters(AdaptersContext context) override {
+    return answering(place_, context, "adapters",
+                     [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       return write(context, adapters_document(*desk_.port().view()));
+                     });
+  }
+  kj::Promise<void> loadAdapter(LoadAdapterContext context) override {
+    return answering(place_, context, "load_adapter",
+                     [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       const auto params = context.getParams();
+                       return desk_.load_adapter(params.getName(), params.getPath())
+                           .then([this, context](expected<void> done) mutable {
+                             return list_after(context, std::move(done));
+                           });
+                     });
+  }
+  kj::Promise<void> dropAdapter(DropAdapterContext context) override {
+    return answering(place_, context, "drop_adapter",
+                     [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       return desk_.drop_adapter(context.getParams().getName())
+                           .then([this, context](expected<void> done) mutable {
+                             return list_after(context, std::move(done));
+                           });
+                     });
+  }
 
  private:
+  template <class Context>
+  expected<void> list_after(Context& context, expected<void> done) {
+    if (!done) return done;
+    return write(context, adapters_document(*desk_.port().view()));
+  }
   template <class Context>
   static expected<void> write(Context& context, const std::string& document) {
     constexpr std::size_t k_max = k_rpc_message_bytes_max - client::k_message_overhead_bytes;

@@ -53,6 +53,7 @@ constexpr row k_rows[] = {
     {reason::lora_unsupported, status::unsupported, "lora_unsupported", "adapters: {}"},
     {reason::lora_multichunk, status::invalid, "lora_multichunk",
      "{} tokens with adapters need one chunk; a chunk has {} rows"},
+    {reason::adapter_refused, status::invalid, "adapter_refused", "adapter {} is not loaded: {}"},
     {reason::unknown_layer, status::invalid, "unknown_layer",
      "layer {} is not served; MoE layers: {}"},
     {reason::capacity, status::invalid, "capacity", "{} tokens exceed the session's limit of {}"},

@@ -40,6 +40,7 @@ enum class reason : std::uint16_t {
   token_id_invalid,  // {row} {given} {tokens}
   lora_unsupported,  // {what}
   lora_multichunk,   // {tokens} {rows of a chunk}
+  adapter_refused,   // {name} {why}
   unknown_layer,     // {layer} {layers}
   capacity,          // {tokens} {max}
   limit_exceeded,    // {what} {given} {max}

@@ -131,6 +131,22 @@ source_attachment take(messages::SourceAttachment::Reader r, field_check& check)
   return v;
 }
 
+void put(messages::HeldAdapter::Builder b, const held_adapter& v) {
+  b.setAdapter(v.adapter);
+  b.setName(text_of(v.name));
+  b.setPath(text_of(v.path));
+}
+
+held_adapter take(messages::HeldAdapter::Reader r, field_check& check) {
+  held_adapter v{r.getAdapter(),
+                 take_text(r.getName(), k_worker_name_bytes_max, "adapter.name", check),
+                 take_text(r.getPath(), k_adapter_path_bytes_max, "adapter.path", check)};
+  check.require(v.adapter < k_adapter_ids_max, "adapter.adapter");
+  check.require(!v.name.empty(), "adapter.name");
+  check.require(v.path.starts_with('/'), "adapter.path");
+  return v;
+}
+
 // --- one pair of functions per message, in the order of the schema ---
 
 void put(messages::Hello::Builder b, const hello& v) {
@@ -157,6 +173,8 @@ void put(messages::Hello::Builder b, const hello& v) {
   put_numbers(v.held_checksums, [&](unsigned n) { return b.initHeldChecksums(n); });
   auto sources = b.initSources(static_cast<unsigned>(v.sources.size()));
   for (unsigned i = 0; i < sources.size(); ++i) put(sources[i], v.sources[i]);
+  auto adapters = b.initAdapters(static_cast<unsigned>(v.adapters.size()));
+  for (unsigned i = 0; i < adapters.size(); ++i) put(adapters[i], v.adapters[i]);
 }
 
 hello take(messages::Hello::Reader r, field_check& check) {
@@ -192,6 +210,10 @@ hello take(messages::Hello::Reader r, field_check& check) {
   const auto sources = r.getSources();
   if (check.require(sources.size() <= k_sources_listed_max, "hello.sources")) {
     for (const auto s : sources) v.sources.push_back(take(s, check));
+  }
+  const auto adapters = r.getAdapters();
+  if (check.require(adapters.size() <= k_adapters_max, "hello.adapters")) {
+    for (const auto a : adapters) v.adapters.push_back(take(a, check));
   }
   return v;
 }
@@ -373,6 +395,33 @@ leaving take(messages::Leaving::Reader r, field_check&) {
   return {incarnation_id(r.getIncarnation())};
 }
 
+void put(messages::LoadAdapter::Builder b, const load_adapter& v) {
+  b.setEpoch(v.epoch.value);
+  put(b.initAdapter(), v.adapter);
+}
+load_adapter take(messages::LoadAdapter::Reader r, field_check& check) {
+  return {epoch_number(r.getEpoch()), take(r.getAdapter(), check)};
+}
+
+void put(messages::DropAdapter::Builder b, const drop_adapter& v) {
+  b.setEpoch(v.epoch.value);
+  b.setAdapter(v.adapter);
+}
+drop_adapter take(messages::DropAdapter::Reader r, field_check&) {
+  return {epoch_number(r.getEpoch()), r.getAdapter()};
+}
+
+void put(messages::AdapterState::Builder b, const adapter_state& v) {
+  b.setIncarnation(v.incarnation.value);
+  b.setAdapter(v.adapter);
+  b.setLoaded(v.loaded);
+  b.setText(text_of(free_text(v.text)));
+}
+adapter_state take(messages::AdapterState::Reader r, field_check& check) {
+  return {incarnation_id(r.getIncarnation()), r.getAdapter(), r.getLoaded(),
+          take_text(r.getText(), k_text_bytes_max, "adapterState.text", check)};
+}
+
 // --- kinds: a message's place in the variant is its kind less one ---
 
 template <class Value>
@@ -399,6 +448,9 @@ MOETIER_MESSAGE(heartbeat, Heartbeat);
 MOETIER_MESSAGE(heartbeat_answer, HeartbeatAnswer);
 MOETIER_MESSAGE(load_report, LoadReport);
 MOETIER_MESSAGE(leaving, Leaving);
+MOETIER_MESSAGE(load_adapter, LoadAdapter);
+MOETIER_MESSAGE(drop_adapter, DropAdapter);
+MOETIER_MESSAGE(adapter_state, AdapterState);
 #undef MOETIER_MESSAGE
 
 using take_function = message (*)(capnp::MessageReader&, field_check&);

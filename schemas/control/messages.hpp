@@ -11,7 +11,8 @@
 // `release` frees what a committed plan no longer names, answered `released`. Sources come and go
 // by `attach_source` / `source_attached` and `detach_source`. `heartbeat` and `heartbeat_answer`
 // run both ways all the time; `load_report` carries counts; `leaving` announces a worker's orderly
-// end. Thread: any (values).
+// end. In a tier that runs adapters they come and go by `load_adapter` and `drop_adapter`;
+// `adapter_state` tells how a load ended. Thread: any (values).
 
 #include <cstddef>
 #include <cstdint>
@@ -23,10 +24,13 @@
 
 namespace moetier::control {
 
-inline constexpr std::uint32_t k_protocol_version = 2;
+inline constexpr std::uint32_t k_protocol_version = 3;
 inline constexpr std::size_t k_environment_bytes_max = 32 * 1024;
 inline constexpr std::size_t k_resolution_bytes_max = 256 * 1024;
 inline constexpr std::size_t k_sources_listed_max = 1024;  // places of a worker's attach table
+inline constexpr std::size_t k_adapters_max = 64;          // of a tier at once
+inline constexpr std::size_t k_adapter_path_bytes_max = 1024;
+inline constexpr std::uint32_t k_adapter_ids_max = 1u << 31;  // rows carry them as i32
 
 enum class generation_state : std::uint8_t {
   preparing = 0,
@@ -58,6 +62,14 @@ struct source_attachment {
   bool operator==(const source_attachment&) const = default;
 };
 
+// A low-rank adapter of routed experts as workers know it.
+struct held_adapter {
+  std::uint32_t adapter = 0;  // id that rows name
+  std::string name;           // for people
+  std::string path;           // absolute directory that every worker reads it from
+  bool operator==(const held_adapter&) const = default;
+};
+
 struct hello {  // worker -> coordinator, first on every link
   std::uint32_t protocol = k_protocol_version;
   std::string name;
@@ -76,6 +88,7 @@ struct hello {  // worker -> coordinator, first on every link
   std::vector<held_generation> held;
   std::vector<std::uint64_t> held_checksums;  // of the serving generation, as in `prepared`
   std::vector<source_attachment> sources;
+  std::vector<held_adapter> adapters;
   bool operator==(const hello&) const = default;
 };
 struct welcome {
@@ -205,9 +218,27 @@ struct leaving {
   incarnation_id incarnation;
   bool operator==(const leaving&) const = default;
 };
+struct load_adapter {
+  epoch_number epoch;
+  held_adapter adapter;
+  bool operator==(const load_adapter&) const = default;
+};
+struct drop_adapter {
+  epoch_number epoch;
+  std::uint32_t adapter = 0;
+  bool operator==(const drop_adapter&) const = default;
+};
+struct adapter_state {
+  incarnation_id incarnation;
+  std::uint32_t adapter = 0;
+  bool loaded = false;
+  std::string text;  // when not loaded
+  bool operator==(const adapter_state&) const = default;
+};
 
-using message = std::variant<hello, welcome, refused, prepare, prepared, abort_plan, commit,
-                             committed, release, released, attach_source, source_attached,
-                             detach_source, heartbeat, heartbeat_answer, load_report, leaving>;
+using message =
+    std::variant<hello, welcome, refused, prepare, prepared, abort_plan, commit, committed, release,
+                 released, attach_source, source_attached, detach_source, heartbeat,
+                 heartbeat_answer, load_report, leaving, load_adapter, drop_adapter, adapter_state>;
 
 }  // namespace moetier::control

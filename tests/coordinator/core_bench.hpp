@@ -63,6 +63,8 @@ class bench {
     bool loads = true;    // answers PREPARE
     bool commits = true;  // answers COMMIT
     bool attaches = true;
+    bool takes_adapters = true;   // answers LoadAdapter
+    std::string adapter_problem;  // with this, where not empty
     bool beats = true;
     std::uint64_t sequence = 0;
     std::uint64_t tick = 0;
@@ -260,6 +262,17 @@ class bench {
         p.hello.sources.push_back(attach->source);
         return say(name, control::source_attached{p.hello.incarnation, attach->source.source,
                                                   attach->source.incarnation, true, ""});
+      }
+      if (const auto* load = std::get_if<control::load_adapter>(&m.body);
+          load && p.takes_adapters) {
+        const bool loaded = p.adapter_problem.empty();
+        if (loaded) p.hello.adapters.push_back(load->adapter);
+        return say(name, control::adapter_state{p.hello.incarnation, load->adapter.adapter, loaded,
+                                                p.adapter_problem});
+      }
+      if (const auto* drop = std::get_if<control::drop_adapter>(&m.body)) {
+        std::erase_if(p.hello.adapters,
+                      [&](const auto& held) { return held.adapter == drop->adapter; });
       }
       return;
     }

@@ -53,6 +53,8 @@ class fake_tier final : public control_port {
       view->revision = snapshot_->shares.revision();
     }
     view->workers.resize(workers_shown);
+    view->runs_adapters = true;
+    view->adapters = adapters_shown;
     return view;
   }
 
@@ -92,9 +94,14 @@ class fake_tier final : public control_port {
 
   // Set before use.
   std::function<expected<void>(const attach_session&, const held&)> on_attach;
+  std::function<expected<void>(const load_adapter&)> on_load;
   std::atomic<bool> silent{false};
   duration_ns lease = k_second;
   std::size_t workers_shown = 0;
+  std::vector<adapter_view> adapters_shown;
+  // Read when nothing is under way.
+  std::vector<load_adapter> loads;
+  std::vector<std::string> drops;
 
  private:
   session_grant grant(session_id id, const session_request& r) const {
@@ -147,6 +154,17 @@ class fake_tier final : public control_port {
     expected<void> result;
     if (!known) result = fail(reason::session_unknown, e.session.value);
     sink_->on_answer(answer_done{e.token, result});
+  }
+  void on(const load_adapter& e) {
+    loads.push_back(e);
+    if (sink_ == nullptr) return;
+    expected<void> result;
+    if (on_load) result = on_load(e);
+    sink_->on_answer(answer_done{e.token, result});
+  }
+  void on(const drop_adapter& e) {
+    drops.push_back(e.name);
+    if (sink_ != nullptr) sink_->on_answer(answer_done{e.token, {}});
   }
   template <class Other>
   void on(const Other&) {}

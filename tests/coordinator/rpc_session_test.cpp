@@ -312,6 +312,36 @@ TEST(rpc_server_start, refuses_what_it_may_not_listen_on) {
   tier.sink(nullptr);
 }
 
+TEST_F(rpc_session, adapters_are_loaded_and_dropped_by_name_and_answered_with_the_list) {
+  tier.adapters_shown = {{.adapter = 3,
+                          .name = "red",
+                          .path = "/red",
+                          .listed = true,
+                          .workers = {"worker@1"},
+                          .problem = ""}};
+  const auto link = link_to(server);
+  const auto loaded = link->load_adapter("red", "/red", k_patience);
+  ASSERT_TRUE(loaded) << loaded.error().text;
+  ASSERT_EQ(tier.loads.size(), 1u);
+  EXPECT_EQ(tier.loads[0].name, "red");
+  EXPECT_EQ(tier.loads[0].path, "/red");
+  EXPECT_NE(loaded->find(R"("schema":"moetier.adapters/1")"), std::string::npos);
+  EXPECT_NE(loaded->find(R"("enabled":true,"adapters":[{"adapter":3,"name":"red","path":"/red",)"
+                         R"("listed":true,"workers":["worker@1"],"problem":""}])"),
+            std::string::npos)
+      << *loaded;
+  EXPECT_EQ(*link->document(client::admin_document::adapters, k_patience), *loaded);
+  EXPECT_EQ(*link->drop_adapter("red", k_patience), *loaded);
+  EXPECT_EQ(tier.drops, std::vector<std::string>{"red"});
+  tier.on_load = [](const load_adapter& e) {
+    return fail(reason::adapter_refused, e.name, "worker worker@2: it is not there");
+  };
+  const auto refused = link->load_adapter("blue", "/blue", k_patience);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().why, reason::adapter_refused);
+  EXPECT_EQ(refused.error().text, "adapter blue is not loaded: worker worker@2: it is not there");
+}
+
 TEST_F(rpc_session, documents_name_their_schema_and_are_made_from_the_view) {
   const auto link = link_to(server);
   const auto status = link->document(client::admin_document::status, k_patience);

@@ -61,6 +61,7 @@ class author final {
     s.address = data(coin() ? 64 : k_address_bytes_max);
     return s;
   }
+  held_adapter adapter() { return {below(k_adapter_ids_max), text(1, 64), "/" + text(0, 1023)}; }
   template <class Value>
   Value plan() {
     Value v;
@@ -97,6 +98,7 @@ class author final {
         for (std::uint32_t i = below(coin() ? 3 : 64); i > 0; --i) {
           m.sources.push_back(attachment());
         }
+        for (std::uint32_t i = below(coin() ? 3 : 65); i > 0; --i) m.adapters.push_back(adapter());
         return m;
       }
       case 1:
@@ -156,7 +158,10 @@ class author final {
         m.counts = numbers(2'000);
         return m;
       }
-      default: return leaving{incarnation_id(number())};
+      case 16: return leaving{incarnation_id(number())};
+      case 17: return load_adapter{epoch_number(number()), adapter()};
+      case 18: return drop_adapter{epoch_number(number()), number32()};
+      default: return adapter_state{incarnation_id(number()), number32(), coin(), text(0, 1024)};
     }
   }
 
@@ -367,6 +372,22 @@ TEST(control_codec, names_enumerations_and_counts_out_of_range_are_refused_by_fi
   refused r;
   r.cause = static_cast<refused::why>(7);
   EXPECT_EQ(refusal(r), "malformed message: refused.cause");
+  h.environment.clear();
+  h.adapters.assign(k_adapters_max, a.adapter());
+  EXPECT_EQ(refusal(h), "accepted");
+  h.adapters.push_back(a.adapter());
+  EXPECT_EQ(refusal(h), "malformed message: hello.adapters");
+  load_adapter load{epoch_number(1), a.adapter()};
+  load.adapter.path = "relative";
+  EXPECT_EQ(refusal(load), "malformed message: adapter.path");
+  load.adapter.path = "/" + std::string(k_adapter_path_bytes_max, 'x');
+  EXPECT_EQ(refusal(load), "malformed message: adapter.path");
+  load.adapter = a.adapter();
+  load.adapter.name = "";
+  EXPECT_EQ(refusal(load), "malformed message: adapter.name");
+  load.adapter = a.adapter();
+  load.adapter.adapter = k_adapter_ids_max;
+  EXPECT_EQ(refusal(load), "malformed message: adapter.adapter");
   attach_source s{epoch_number(1), a.attachment()};
   s.source.session = session_id(0);
   EXPECT_EQ(refusal(s), "malformed message: source.session");

@@ -16,6 +16,8 @@ namespace moetier::transport {
 namespace {
 
 constexpr std::size_t k_snapshot_words_max = 8u << 20;  // 64 MiB, the placement of the largest tier
+constexpr std::size_t k_adapters_listed_max = 64;
+constexpr std::uint32_t k_adapter_max = (1u << 31) - 1;  // rows carry ids as i32
 
 kj::ArrayPtr<const capnp::byte> as_data(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const capnp::byte*>(bytes.data()), bytes.size()};
@@ -50,6 +52,13 @@ expected<routing_snapshot> read(schema::Snapshot::Reader in) {
   if (s.shared_experts != 0 && s.shared_experts != s.model.shared.count)
     return refuse("snapshot: shared experts");
   s.lora = in.getLora();
+  if (in.getAdapters().size() > (s.lora ? k_adapters_listed_max : 0))
+    return refuse("snapshot: adapters");
+  for (const std::uint32_t adapter : in.getAdapters()) {
+    if (adapter > k_adapter_max || (!s.adapters.empty() && adapter <= s.adapters.back()))
+      return refuse("snapshot: adapters");
+    s.adapters.push_back(adapter);
+  }
 
   const auto bytes = from_data(in.getPlacement());
   auto placed = eplb::placement::from_canonical(bytes);
@@ -100,7 +109,7 @@ bool routing_snapshot::operator==(const routing_snapshot& other) const {
   const auto all_but_tables = [](const routing_snapshot& s) {
     return std::tie(s.epoch, s.generation, s.plan, s.resolution_id, s.model, s.routing, s.placement,
                     s.shares, s.workers, s.exact_allowed, s.carrier, s.backend, s.shared_experts,
-                    s.lora);
+                    s.lora, s.adapters);
   };
   return all_but_tables(*this) == all_but_tables(other) && *tables == *other.tables;
 }
@@ -145,6 +154,7 @@ std::vector<std::byte> to_bytes(const routing_snapshot& s) {
   write_tables(out.initTables(static_cast<unsigned>(s.tables->layers.size())), *s.tables);
   out.setSharedExperts(s.shared_experts);
   out.setLora(s.lora);
+  out.setAdapters(kj::arrayPtr(s.adapters.data(), s.adapters.size()));
   const auto flat = capnp::messageToFlatArray(message);
   const auto chars = flat.asBytes();
   const auto* first = reinterpret_cast<const std::byte*>(chars.begin());

@@ -45,7 +45,8 @@ struct routing_snapshot {
   std::string carrier;                   // "ucx", "in_process"
   std::string backend;                   // identity, for reports
   std::uint32_t shared_experts = 0;      // pseudo-experts that every worker holds beside its slots
-  bool lora = false;                     // rows may name adapters
+  bool lora = false;                     // the tier runs adapters
+  std::vector<std::uint32_t> adapters;   // ids that rows may name, rising; empty unless lora
 
   bool operator==(const routing_snapshot& other) const;  // tables by value
 };

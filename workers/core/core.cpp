@@ -69,6 +69,7 @@ void core::state::say_hello(time_ns now) {
   m.held = held();
   if (serving) m.held_checksums = serving->checksums;
   m.sources = confirmed_sources();
+  m.adapters = confirmed_adapters();
   say(std::move(m));
 }
 

@@ -39,6 +39,11 @@ struct source_attach_done {
   bool accepted = true;
   std::string text;
 };
+struct adapter_load_done {
+  control::held_adapter adapter;
+  bool loaded = true;
+  std::string text;  // when not
+};
 struct engine_progress {  // from the engine, several times a heartbeat
   std::uint64_t tick = 0;
   std::uint64_t tickets_ended = 0;
@@ -55,8 +60,8 @@ struct shut_down {};       // SIGTERM: say leaving, drain, stop
 struct engine_drained {};  // after drain_engine: nothing is in flight any more
 
 using event = std::variant<link_up, link_lost, coordinator_message, time_passed, plan_loaded,
-                           plan_load_failed, source_attach_done, engine_progress, pages_released,
-                           shut_down, engine_drained>;
+                           plan_load_failed, source_attach_done, adapter_load_done, engine_progress,
+                           pages_released, shut_down, engine_drained>;
 
 // --- effects ---
 struct send {
@@ -92,6 +97,12 @@ struct detach_source {
   source_id source;
   incarnation_id incarnation;
 };
+struct load_adapter {  // read it, then let the engine have it
+  control::held_adapter adapter;
+};
+struct drop_adapter {
+  std::uint32_t adapter = 0;
+};
 struct drain_engine {};  // finish what is in flight, take nothing new
 struct log_event {
   enum class level : std::uint8_t { debug, info, warn, error } severity = level::info;
@@ -103,9 +114,9 @@ struct stopped {
   std::string why;
 };
 
-using effect =
-    std::variant<send, drop_link, load_plan, cancel_load, serve_generation, release_pages,
-                 attach_source, detach_source, drain_engine, log_event, stopped>;
+using effect = std::variant<send, drop_link, load_plan, cancel_load, serve_generation,
+                            release_pages, attach_source, detach_source, load_adapter, drop_adapter,
+                            drain_engine, log_event, stopped>;
 using effects = std::vector<effect>;
 
 }  // namespace moetier::workers

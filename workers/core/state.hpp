@@ -1,8 +1,8 @@
 #pragma once
 // The worker core's state and its rules, grouped by noun: link (core.cpp), plans (plans.cpp),
-// sources (sources.cpp), beats (beats.cpp). Private to workers/core. Every command passes obeys()
-// first: it compares incarnation and epoch and is the only place that raises the epoch. Thread:
-// owner.
+// sources (sources.cpp), adapters (adapters.cpp), beats (beats.cpp). Private to workers/core. Every
+// command passes obeys() first: it compares incarnation and epoch and is the only place that raises
+// the epoch. Thread: owner.
 
 #include <map>
 #include <optional>
@@ -48,6 +48,12 @@ struct core::state {
     bool confirmed = false;  // the engine has it
   };
   std::map<source_id, attached_source> sources;
+
+  struct held_adapter {
+    control::held_adapter adapter;
+    bool confirmed = false;  // the loader has read it and the engine has it
+  };
+  std::map<std::uint32_t, held_adapter> adapters;  // by id
 
   engine_progress progress;
   std::uint64_t beat = 0;
@@ -95,6 +101,13 @@ struct core::state {
   void on(const source_attach_done& e, time_ns now);
   void answer_attached(const control::source_attachment& s, bool accepted, std::string text);
   std::vector<control::source_attachment> confirmed_sources() const;
+
+  // --- adapters (adapters.cpp) ---
+  void obey(const control::load_adapter& m);
+  void obey(const control::drop_adapter& m);
+  void on(const adapter_load_done& e, time_ns now);
+  void answer_adapter(std::uint32_t adapter, bool loaded, std::string text);
+  std::vector<control::held_adapter> confirmed_adapters() const;
 
   // --- beats (beats.cpp) ---
   void obey(const control::heartbeat_answer& m);

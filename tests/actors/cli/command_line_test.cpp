@@ -70,6 +70,22 @@ TEST(command_line, resolve_takes_repeated_environments_and_forced_parts) {
   }
 }
 
+TEST(command_line, adapters_are_listed_loaded_by_name_and_directory_and_dropped_by_name) {
+  EXPECT_EQ(accepted({"adapters", "list"}).what, command::adapters_list);
+  const command_line load = accepted({"adapters", "load", "red", "dir", "-o", "json"});
+  EXPECT_EQ(load.what, command::adapters_load);
+  EXPECT_EQ(load.adapter.name, "red");
+  EXPECT_EQ(load.adapter.directory, "dir");
+  EXPECT_TRUE(load.json);
+  const command_line drop = accepted({"adapters", "drop", "red"});
+  EXPECT_EQ(drop.what, command::adapters_drop);
+  EXPECT_EQ(drop.adapter.name, "red");
+  for (const auto& words : std::vector<std::vector<const char*>>{
+           {"adapters"}, {"adapters", "load", "red"}, {"adapters", "drop"}, {"adapters", "x"}}) {
+    EXPECT_EQ(refused(words), exit_code::usage);
+  }
+}
+
 TEST(command_line, values_that_are_none_are_usage_errors) {
   for (const char* address : {"x", "", "h:", "h:0", ":1", "h:70000"}) {
     EXPECT_EQ(refused({"status", "--address", address}), exit_code::usage) << address;

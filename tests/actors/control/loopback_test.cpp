@@ -59,6 +59,10 @@ class willing_machinery final : public worker_machinery {
     host->post(workers::source_attach_done{s.source, s.incarnation, true, ""});
   }
   void detach(const workers::detach_source&) override {}
+  void load_adapter(const control::held_adapter& a) override {
+    host->post(workers::adapter_load_done{a, true, ""});
+  }
+  void drop_adapter(std::uint32_t) override {}
   void drain() override { host->post(workers::engine_drained{}); }
   void stopped(bool, const std::string&) override { std::_Exit(0); }
   workers::engine_progress progress(bool) override {

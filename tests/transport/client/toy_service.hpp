@@ -75,6 +75,12 @@ class toy_link final : public tier_link {
     return tier_.lost.contains(session.value);
   }
   expected<std::string> document(admin_document, duration_ns) override { return std::string("{}"); }
+  expected<std::string> load_adapter(const std::string&, const std::string&, duration_ns) override {
+    return fail(reason::not_enabled, "lora");
+  }
+  expected<std::string> drop_adapter(const std::string&, duration_ns) override {
+    return fail(reason::not_enabled, "lora");
+  }
   expected<layer_router_ptr> router(layer_id, duration_ns) override {
     return fail(reason::not_enabled, "gate tier");
   }

@@ -86,6 +86,23 @@ TEST(routing_snapshot, refuses_parts_that_do_not_fit_each_other) {
   s.workers.pop_back();
   EXPECT_EQ(snapshot_from_bytes(to_bytes(s)).error().text,
             "malformed message: snapshot: number of workers");
+  const auto adapters = [](bool lora, std::vector<std::uint32_t> ids) {
+    routing_snapshot with = small_snapshot();
+    with.lora = lora;
+    with.adapters = std::move(ids);
+    const auto read = snapshot_from_bytes(to_bytes(with));
+    if (!read) return read.error().text;
+    return read->adapters == with.adapters ? std::string("whole") : std::string("changed");
+  };
+  const std::string refused = "malformed message: snapshot: adapters";
+  EXPECT_EQ(adapters(true, {0, 3, 0x7fffffff}), "whole");
+  EXPECT_EQ(adapters(true, {3, 3}), refused);
+  EXPECT_EQ(adapters(true, {4, 3}), refused);
+  EXPECT_EQ(adapters(true, {0x80000000}), refused);
+  EXPECT_EQ(adapters(false, {0}), refused);
+  std::vector<std::uint32_t> many(65);
+  for (std::uint32_t i = 0; i < many.size(); ++i) many[i] = i;
+  EXPECT_EQ(adapters(true, many), refused);
 }
 
 }  // namespace

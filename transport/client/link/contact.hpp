@@ -48,6 +48,8 @@ class contact final : private kj::TaskSet::ErrorHandler {
   };
   reply<router_rows> router(layer_id layer, std::uint32_t first_row, duration_ns limit);
   reply<std::string> document(admin_document which, duration_ns limit);
+  reply<std::string> load_adapter(std::string name, std::string path, duration_ns limit);
+  reply<std::string> drop_adapter(std::string name, duration_ns limit);
 
   // Runs `work` to its end; dropped with this object.
   void add(kj::Promise<void> work) { tasks_.add(kj::mv(work)); }

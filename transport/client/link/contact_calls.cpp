@@ -8,6 +8,17 @@
 #include "transport/client/link/rows_codec.hpp"
 
 namespace moetier::client {
+namespace {
+
+template <class Response>
+expected<std::string> document_of(Response&& response) {
+  const auto answer = read_status(response.getStatus());
+  if (!answer) return unexpected_error(answer.error());
+  const auto text = response.getDocument();
+  return std::string(text.cStr(), text.size());
+}
+
+}  // namespace
 
 template <class T>
 contact::reply<T> contact::ask(const char* name, duration_ns limit, duration_ns slack,
@@ -200,12 +211,7 @@ contact::reply<std::string> contact::document(admin_document which, duration_ns 
         auto capability = admin.send().getAdmin();  // pipelined: one round trip
         const auto send = [&](auto request) -> reply<std::string> {
           write_call(request.initCall(), left);
-          return request.send().then([](auto&& response) -> expected<std::string> {
-            const auto answer = read_status(response.getStatus());
-            if (!answer) return unexpected_error(answer.error());
-            const auto text = response.getDocument();
-            return std::string(text.cStr(), text.size());
-          });
+          return request.send().then([](auto&& response) { return document_of(response); });
         };
         switch (which) {
           case admin_document::placement: return send(capability.placementRequest());
@@ -214,6 +220,33 @@ contact::reply<std::string> contact::document(admin_document which, duration_ns 
           case admin_document::status: break;
         }
         return send(capability.statusRequest());
+      });
+}
+
+contact::reply<std::string> contact::load_adapter(std::string name, std::string path,
+                                                  duration_ns limit) {
+  return ask<std::string>(
+      "load_adapter", limit, 0,
+      [this, name, path](duration_ns left) -> kj::Maybe<reply<std::string>> {
+        auto admin = connection_->tier().adminRequest();
+        write_call(admin.initCall(), left);
+        auto request = admin.send().getAdmin().loadAdapterRequest();
+        write_call(request.initCall(), left);
+        request.setName(name);
+        request.setPath(path);
+        return request.send().then([](auto&& response) { return document_of(response); });
+      });
+}
+
+contact::reply<std::string> contact::drop_adapter(std::string name, duration_ns limit) {
+  return ask<std::string>(
+      "drop_adapter", limit, 0, [this, name](duration_ns left) -> kj::Maybe<reply<std::string>> {
+        auto admin = connection_->tier().adminRequest();
+        write_call(admin.initCall(), left);
+        auto request = admin.send().getAdmin().dropAdapterRequest();
+        write_call(request.initCall(), left);
+        request.setName(name);
+        return request.send().then([](auto&& response) { return document_of(response); });
       });
 }
 

@@ -82,6 +82,13 @@ class link final : public tier_link {
   expected<std::string> document(admin_document which, duration_ns limit) override {
     return ask<std::string>([=](contact& c) { return c.document(which, limit); });
   }
+  expected<std::string> load_adapter(const std::string& name, const std::string& path,
+                                     duration_ns limit) override {
+    return ask<std::string>([=](contact& c) { return c.load_adapter(name, path, limit); });
+  }
+  expected<std::string> drop_adapter(const std::string& name, duration_ns limit) override {
+    return ask<std::string>([=](contact& c) { return c.drop_adapter(name, limit); });
+  }
 
   transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
                                      duration_ns limit) override {

@@ -95,6 +95,11 @@ class tier_link {
   // Administration: documents as JSON text, each with a `schema` field.
   virtual expected<std::string> document(admin_document which, duration_ns limit) = 0;
 
+  // Every worker reads it from the same absolute path; both answer the list as document() does.
+  virtual expected<std::string> load_adapter(const std::string& name, const std::string& path,
+                                             duration_ns limit) = 0;
+  virtual expected<std::string> drop_adapter(const std::string& name, duration_ns limit) = 0;
+
   // Called on the link's thread; must return at once.
   virtual void on_event(std::function<void(link_event, session_id)> sink) = 0;
 };

@@ -1,5 +1,7 @@
 #include "transport/client/source/call_check.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "schemas/base/limits.hpp"
@@ -48,7 +50,7 @@ expected<void> check_per_token(const char* name, std::span<T> values, std::uint3
 
 expected<void> check_adapters(const layer_call& call, const call_bounds& bounds) {
   if (call.adapter_ids.empty()) return {};
-  if (!bounds.lora) return fail(reason::lora_unsupported, "this tier's backend does not run them");
+  if (!bounds.lora) return fail(reason::lora_unsupported, "this tier runs none (moe.lora is off)");
   if (auto ok = check_per_token("adapter_ids", call.adapter_ids, call.tokens); !ok) return ok;
   if (call.tokens > bounds.tokens_per_chunk_max)
     return fail(reason::lora_multichunk, call.tokens, bounds.tokens_per_chunk_max);
@@ -97,6 +99,23 @@ expected<void> check_call(const layer_call& call, const call_bounds& bounds) {
   }
   if (auto ok = check_picks("ids", call.ids, call.tokens, bounds.top_k); !ok) return ok;
   return check_picks("weights", call.weights, call.tokens, bounds.top_k);
+}
+
+expected<void> check_adapters_listed(const layer_call& call,
+                                     std::span<const std::uint32_t> listed) {
+  constexpr std::size_t k_ids_shown = 8;
+  for (std::size_t row = 0; row < call.adapter_ids.size(); ++row) {
+    const std::int32_t id = call.adapter_ids[row];
+    if (id == -1) continue;
+    if (id >= 0 && std::ranges::binary_search(listed, static_cast<std::uint32_t>(id))) continue;
+    std::string ids;
+    for (std::size_t i = 0; i < listed.size() && i < k_ids_shown; ++i)
+      ids += fmt::format("{}{}", i == 0 ? "" : ", ", listed[i]);
+    if (listed.size() > k_ids_shown) ids += ", ...";
+    return fail(reason::lora_unsupported, fmt::format("row {} names adapter {}; loaded: {}", row,
+                                                      id, ids.empty() ? "none" : ids));
+  }
+  return {};
 }
 
 expected<void> check_result(const layer_result& result, std::uint32_t tokens,

@@ -25,6 +25,8 @@ struct call_bounds {
 };
 
 expected<void> check_call(const layer_call& call, const call_bounds& bounds);
+// Every adapter that a row names is one of these ids, which rise.
+expected<void> check_adapters_listed(const layer_call& call, std::span<const std::uint32_t> listed);
 // The checks of a layer that chooses experts by token id.
 expected<void> check_token_ids(const layer_call& call, bool hashed);
 

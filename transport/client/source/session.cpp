@@ -171,6 +171,10 @@ expected<void> session::submit(const layer_call& call) {
   if (poison_) return fail(reason::step_poisoned, step_);
   const time_ns start = monotonic_now();
   if (auto ok = check_call(call, bounds_); !ok) return ok;
+  if (!call.adapter_ids.empty()) {
+    adopt_newest_revision();  // an adapter that was just loaded is there
+    if (auto ok = check_adapters_listed(call, snapshot_->adapters); !ok) return ok;
+  }
   const int layer_index = moe_index(snapshot_->model, call.layer);
   if (layer_index < 0) return unexpected_error(unknown_layer(call.layer, snapshot_->model));
   const auto layer_at = static_cast<std::size_t>(layer_index);

@@ -26,7 +26,10 @@ struct routing_override {
   bool operator==(const routing_override&) const = default;
 };
 
-// The model with these values, checked as a whole. reason::config_invalid names the setting.
+// The model with these values, checked as a whole. A value that the method does not read is
+// refused, but for one group and factor 1, which take a model's own away. `renormalise` turns
+// renormalize_naive into default_softmax and back where no method is given, as norm_topk_prob does.
+// reason::config_invalid names the setting.
 expected<model_description> apply_routing(const routing_override& given, model_description model);
 
 // What is wrong with a rule: which parameter, its value and what is allowed.

@@ -129,7 +129,7 @@ TEST(family_keys, groups_must_divide_the_experts) {
 
 TEST(family_keys, parameters_without_sense_are_refused_by_key) {
   EXPECT_EQ(refusal("deepseek_v3", "routed_scaling_factor", 0.0),
-            "model field routed_scaling_factor is 0; supported: a finite number but 0");
+            "model field routed_scaling_factor is 0; supported: a finite number above 0");
   EXPECT_EQ(refusal("phimoe", "router_jitter_noise", 0.0),
             "model field router_jitter_noise is 0; supported: a finite number above 0");
   EXPECT_EQ(refusal("deepseek_v3", "topk_group", 0),

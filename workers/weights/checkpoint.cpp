@@ -51,6 +51,10 @@ expected<std::unique_ptr<checkpoint>> checkpoint::open(const std::string& direct
   for (const layer_id layer : opened->model_.moe_layers) {
     auto found = opened->find_router(layer);
     if (!found) return unexpected_error(std::move(found.error()));
+    // Found later, every row's logits would be refused in its place.
+    const std::string place = fmt::format("layer {} router", layer.value);
+    if (auto finite = check_finite(*found, place); !finite)
+      return unexpected_error(std::move(finite.error()));
     opened->routers_.push_back(*found);
   }
   return opened;

@@ -53,20 +53,23 @@ expected<void> quantising_source::load(layer_id layer, expert_id expert,
   given.down = down_;
   if (auto done = source_.load(layer, expert, given); !done) return done;
   struct matrix {
+    std::string_view name;
     std::span<const std::byte> from;
     std::span<std::byte> into;
     std::uint32_t out, in;
   };
   const std::uint32_t h = model_.hidden_size;
   const std::uint32_t i = model_.intermediate_size;
-  for (const matrix& one : {matrix{gate_, into.gate, i, h}, matrix{up_, into.up, i, h},
-                            matrix{down_, into.down, h, i}}) {
+  for (const matrix& one :
+       {matrix{"gate", gate_, into.gate, i, h}, matrix{"up", up_, into.up, i, h},
+        matrix{"down", down_, into.down, h, i}}) {
     if (one.from.empty()) continue;
     auto quantised = kernels::quantise_matrix(model_.format, given_, one.from, one.out, one.in);
     if (!quantised)
-      return fail(reason::weight_mismatch,
-                  fmt::format("layer {} expert {}", layer.value, expert.value),
-                  "a weight that is not finite", "weights that can be quantised");
+      return fail(
+          reason::weight_mismatch,
+          fmt::format("layer {} expert {} projection {}", layer.value, expert.value, one.name),
+          "a weight that is not finite", "weights that can be quantised");
     MOETIER_ASSERT(quantised->bytes.size() == one.into.size());
     std::ranges::copy(quantised->bytes, one.into.begin());
     ++error_.matrices;

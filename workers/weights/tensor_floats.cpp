@@ -1,5 +1,6 @@
 #include "workers/weights/tensor_floats.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -53,6 +54,17 @@ expected<std::vector<float>> read_floats(const tensor_place& from, std::string_v
   if (auto done = read_floats(from, place, 0, 1, values); !done)
     return unexpected_error(std::move(done.error()));
   return values;
+}
+
+expected<void> check_finite(const tensor_place& from, std::string_view place) {
+  constexpr std::uint64_t k_piece = 1 << 16;
+  const std::uint64_t total = from.tensor->bytes() / (from.tensor->type->bits / 8);
+  std::vector<float> piece(std::min(total, k_piece));
+  for (std::uint64_t first = 0; first < total; first += k_piece) {
+    const std::span into(piece.data(), std::min(total - first, k_piece));
+    if (auto done = read_floats(from, place, first, 1, into); !done) return done;
+  }
+  return {};
 }
 
 }  // namespace moetier::workers

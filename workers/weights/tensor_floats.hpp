@@ -20,4 +20,8 @@ expected<void> read_floats(const tensor_place& from, std::string_view place, std
 // The whole tensor.
 expected<std::vector<float>> read_floats(const tensor_place& from, std::string_view place);
 
+// Reads all elements once, in pieces, and keeps none: reason::weight_mismatch names the first that
+// is not finite.
+expected<void> check_finite(const tensor_place& from, std::string_view place);
+
 }  // namespace moetier::workers

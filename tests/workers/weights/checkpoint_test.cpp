@@ -1,5 +1,6 @@
 #include "workers/weights/checkpoint.hpp"
 
+#include <cmath>
 #include <cstring>
 
 #include "tests/workers/weights/small_model.hpp"
@@ -53,6 +54,16 @@ TEST_F(checkpoint_test, reads_routers_only_when_asked) {
   EXPECT_EQ(refusal(true),
             "weights: layer 3 router model.layers.3.mlp.gate.weight: found F32 "
             "[4, 3], expected F32 [3, 4]");
+}
+
+TEST_F(checkpoint_test, a_router_with_an_element_that_is_not_finite_is_refused_by_name) {
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    model_.tensors[small_model::router(3)].values[7] = bad;
+    EXPECT_EQ(refusal(true),
+              "weights: layer 3 router model.layers.3.mlp.gate.weight: found an element that is "
+              "not finite at 7, expected finite numbers");
+    EXPECT_EQ(refusal(false), "ok") << "nobody asks for routers";
+  }
 }
 
 TEST_F(checkpoint_test, refuses_a_missing_and_a_partial_expert) {

@@ -126,7 +126,8 @@ TEST(quantising_source, refuses_what_cannot_be_quantised) {
   ASSERT_TRUE(to);
   source.spoiled = true;
   EXPECT_EQ(sentence(naive_expert::load(**to, (*to)->model(), layer_id(0), 1)),
-            "weights: layer 0 expert 1: found a weight that is not finite, expected weights that "
+            "weights: layer 0 expert 1 projection gate: found a weight that is not finite, "
+            "expected weights that "
             "can be quantised");
   source.fails = true;
   EXPECT_EQ(sentence(naive_expert::load(**to, (*to)->model(), layer_id(0), 1)),

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schemas/file/json_literals.hpp"
 #include "schemas/file/printable.hpp"
 
 namespace moetier {
@@ -17,16 +18,22 @@ using json = nlohmann::json;
 // Builds the document from the parser's events; the first breach stops it with `problem`.
 class document_builder final : public nlohmann::json_sax<json> {
  public:
-  explicit document_builder(const json_limits& limits) : limits_(limits) {}
+  using literal_values = std::vector<std::pair<std::size_t, double>>;
+  document_builder(const json_limits& limits, const literal_values& literals)
+      : limits_(limits), literals_(literals) {}
 
   json root;
   std::string problem;
 
   bool null() override { return put(nullptr) != nullptr; }
   bool boolean(bool v) override { return put(v) != nullptr; }
-  bool number_integer(number_integer_t v) override { return put(v) != nullptr; }
-  bool number_unsigned(number_unsigned_t v) override { return put(v) != nullptr; }
-  bool number_float(number_float_t v, const string_t&) override { return put(v) != nullptr; }
+  bool number_integer(number_integer_t v) override { return put_number(v); }
+  bool number_unsigned(number_unsigned_t v) override { return put_number(v); }
+  bool number_float(number_float_t v, const string_t&) override {
+    const bool literal =
+        next_literal_ < literals_.size() && literals_[next_literal_].first == numbers_;
+    return put_number(literal ? literals_[next_literal_++].second : v);
+  }
   bool string(string_t& v) override { return put(std::move(v)) != nullptr; }
   bool binary(binary_t&) override { return refuse("it holds binary data"); }
   bool start_object(std::size_t) override { return open(json::object()); }
@@ -50,6 +57,11 @@ class document_builder final : public nlohmann::json_sax<json> {
   bool refuse(std::string what) {
     problem = std::move(what);
     return false;
+  }
+
+  bool put_number(json value) {
+    ++numbers_;
+    return put(std::move(value)) != nullptr;
   }
 
   json* put(json value) {
@@ -84,6 +96,9 @@ class document_builder final : public nlohmann::json_sax<json> {
   }
 
   const json_limits& limits_;
+  const literal_values& literals_;  // by number of the number, ascending
+  std::size_t next_literal_ = 0;
+  std::size_t numbers_ = 0;
   std::vector<json*> open_;
   std::string key_;
   std::size_t values_ = 0;
@@ -96,7 +111,12 @@ expected<nlohmann::json> parse_json(std::string_view text, std::string_view file
   // The parser takes a NUL for the end of its input and would accept whatever follows.
   if (const auto at = text.find('\0'); at != text.npos)
     return fail(reason::file_malformed, file, fmt::format("byte {} is NUL", at));
-  document_builder builder(limits);
+  json_literals literals;
+  if (limits.non_finite) {
+    literals = replace_literals(text);
+    text = literals.text;
+  }
+  document_builder builder(limits, literals.values);
   if (!json::sax_parse(text.begin(), text.end(), &builder))
     return fail(reason::file_malformed, file, builder.problem);
   return std::move(builder.root);

@@ -17,6 +17,7 @@ namespace moetier {
 struct json_limits {
   std::size_t depth_max = 8;         // open objects and arrays
   std::size_t values_max = 1 << 17;  // of any kind; about 40 to 200 bytes of memory each
+  bool non_finite = false;           // NaN, Infinity and -Infinity are numbers, as Python writes
 };
 
 // reason::file_malformed, naming `file` and what is wrong where.

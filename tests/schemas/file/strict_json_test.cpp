@@ -1,5 +1,7 @@
 #include "schemas/file/strict_json.hpp"
 
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/schemas/file/scratch_folder.hpp"
@@ -34,6 +36,29 @@ TEST(strict_json, bounds_nesting_and_values) {
   EXPECT_EQ(refusal("[1, 2, 3, 4]", {.values_max = 4}),
             "a.json is malformed: it holds more than 4 values");
   EXPECT_EQ(refusal(std::string(1 << 20, '[')), "a.json is malformed: it nests deeper than 8");
+}
+
+TEST(strict_json, takes_numbers_that_are_not_finite_where_they_are_allowed) {
+  const json_limits limits{.non_finite = true};
+  const auto document =
+      parse_json(R"({"NaN": "Infinity, NaN", "a": [0.0, Infinity,-Infinity, 0e0, 7], "b":NaN})",
+                 "a.json", limits);
+  ASSERT_TRUE(document) << sentence(document);
+  EXPECT_EQ((*document)["NaN"], "Infinity, NaN");
+  const auto& list = (*document)["a"];
+  EXPECT_EQ(list[0], 0.0);
+  EXPECT_EQ(list[1], INFINITY);
+  EXPECT_EQ(list[2], -INFINITY);
+  EXPECT_EQ(list[3], 0.0) << "what stands in a literal's place is no literal itself";
+  EXPECT_EQ(list[4], 7);
+  EXPECT_TRUE(std::isnan((*document)["b"].get<double>()));
+  EXPECT_EQ(refusal("[1NaN]", limits), "a.json is malformed: no JSON at byte 3");
+  EXPECT_EQ(refusal("[NaNs]", limits), "a.json is malformed: no JSON at byte 2");
+  EXPECT_EQ(refusal("[NaN, x]", limits), "a.json is malformed: no JSON at byte 7");
+  EXPECT_EQ(refusal("[+Infinity]", limits), "a.json is malformed: no JSON at byte 2");
+  EXPECT_EQ(refusal("{NaN: 1}", limits), "a.json is malformed: no JSON at byte 2");
+  EXPECT_EQ(refusal("{\"a\", NaN: 1}", limits), "a.json is malformed: no JSON at byte 5");
+  EXPECT_EQ(refusal("\"NaN\\", limits), "a.json is malformed: no JSON at byte 6");
 }
 
 TEST(strict_json, refuses_what_is_no_json_by_its_place) {

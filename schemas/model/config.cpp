@@ -1,6 +1,7 @@
 #include "schemas/model/config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -39,35 +40,38 @@ expected<const family*> family_of(const config_fields& whole, const config_field
   return kin;
 }
 
+// Keys by which families and tools name the two counts.
+constexpr std::array<std::string_view, 5> k_experts_keys{"num_experts", "num_local_experts",
+                                                         "n_routed_experts", "moe_num_experts",
+                                                         "ffn_config.moe_num_experts"};
+constexpr std::array<std::string_view, 8> k_top_k_keys{"num_experts_per_tok",
+                                                       "experts_per_token",
+                                                       "num_experts_per_token",
+                                                       "moe_topk",
+                                                       "moe_top_k",
+                                                       "moe_k",
+                                                       "top_k_experts",
+                                                       "ffn_config.moe_top_k"};
+
 // One expert is meant to be a token's only one where its input is multiplied.
 expected<std::uint32_t> top_k_of(const config_fields& config, const family& kin,
                                  std::uint32_t experts) {
-  constexpr std::array<std::string_view, 8> k_keys{"num_experts_per_tok",
-                                                   "experts_per_token",
-                                                   "num_experts_per_token",
-                                                   "moe_topk",
-                                                   "moe_top_k",
-                                                   "moe_k",
-                                                   "top_k_experts",
-                                                   "ffn_config.moe_top_k"};
-  const auto stands = [&](std::string_view key) { return config.find(key) != nullptr; };
-  const auto at = std::ranges::find_if(k_keys, stands);
-  const std::string_view key = at == k_keys.end() ? k_keys.front() : *at;
   if (kin.top_k_fixed != 0) {
     if (kin.top_k_fixed > experts)
-      return unsupported_field(config.name("num_local_experts"), fmt::format("{}", experts),
+      return unsupported_field(config.name(kin.experts_key), fmt::format("{}", experts),
                                fmt::format("{} or more", kin.top_k_fixed));
     return kin.top_k_fixed;
   }
   const std::uint32_t most = kin.weight_at == weight_point::input ? 1 : k_top_k_max;
-  return config.count(key, {1, std::min(experts, most)});
+  const count_range range{1, std::min(experts, most)};
+  return config.agreed(kin.top_k_key, k_top_k_keys, range, fmt::format("1 to {}", range.most));
 }
 
 expected<void> check_required(const config_fields& config, const family& kin) {
   for (const auto& [key, value] : kin.required) {
     if (key.empty()) continue;
     const json* const given = config.find(key);
-    if (given != nullptr && given->dump() != value)
+    if (given != nullptr && json_text(*given) != value)
       return unsupported_field(config.name(key), shown_value(given), value);
   }
   return {};
@@ -103,9 +107,8 @@ expected<model_reading> read_fields(const config_fields& whole, const config_fie
       take(read_widths(config, kin, model, form), problem) &&
       take(config.count(kin.intermediate_key, {1, k_intermediate_max}), model.intermediate_size,
            problem) &&
-      take(config.agreed({"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
-                          "ffn_config.moe_num_experts"},
-                         {1, k_experts_max}, "the number of experts"),
+      take(config.agreed(kin.experts_key, k_experts_keys, {1, k_experts_max},
+                         "the number of experts"),
            model.experts, problem) &&
       take(top_k_of(config, kin, model.experts), model.top_k, problem) &&
       take(config.count(kin.layers_key, {1, k_layers_max}), model.layers_total, problem) &&
@@ -138,7 +141,7 @@ expected<model_reading> parse_config_and_form(std::string_view text, std::string
   if (text.size() > k_config_bytes_max)
     return fail(reason::limit_exceeded, fmt::format("the size of {} in bytes", name), text.size(),
                 k_config_bytes_max);
-  auto document = parse_json(text, name, {.depth_max = 16});
+  auto document = parse_json(text, name, {.depth_max = 16, .non_finite = true});
   if (!document) return unexpected_error(std::move(document.error()));
   if (!document->is_object()) return fail(reason::file_malformed, name, "it is no JSON object");
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -21,11 +22,18 @@ unexpected_error unsupported_field(std::string_view field, std::string_view valu
   return fail(reason::model_unsupported, field, value, supported);
 }
 
+std::string json_text(const json& value) {
+  const double number = value.is_number_float() ? value.get<double>() : 0.0;
+  if (std::isnan(number)) return "NaN";
+  if (std::isinf(number)) return number > 0 ? "Infinity" : "-Infinity";
+  return value.dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
 std::string shown_value(const json* value) {
   if (value == nullptr) return "missing";
   if (value->is_object()) return "an object";
   if (value->is_array()) return "a list";
-  return printable(value->dump(-1, ' ', true, json::error_handler_t::replace));
+  return printable(json_text(*value));
 }
 
 std::string config_fields::name(std::string_view key) const {
@@ -70,9 +78,12 @@ expected<std::uint32_t> config_fields::count(std::string_view key, count_range r
   return value->get<std::uint32_t>();
 }
 
-expected<std::uint32_t> config_fields::agreed(std::initializer_list<std::string_view> keys,
+expected<std::uint32_t> config_fields::agreed(std::string_view own,
+                                              std::span<const std::string_view> known,
                                               count_range range, std::string_view what) const {
   std::optional<std::pair<std::string_view, std::uint32_t>> found;
+  std::vector<std::string_view> keys{own};
+  std::ranges::copy_if(known, std::back_inserter(keys), [&](auto key) { return key != own; });
   for (const std::string_view key : keys) {
     if (find(key) == nullptr) continue;
     auto value = count(key, range);
@@ -82,7 +93,7 @@ expected<std::uint32_t> config_fields::agreed(std::initializer_list<std::string_
                                fmt::format("{} as {} says", found->second, name(found->first)));
     if (!found) found.emplace(key, *value);
   }
-  if (!found) return unsupported_field(name(*keys.begin()), "missing", what);
+  if (!found) return unsupported_field(name(own), "missing", what);
   return found->second;
 }
 

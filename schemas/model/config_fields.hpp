@@ -4,7 +4,6 @@
 // schemas/model. Thread: any.
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +18,9 @@ namespace moetier {
 
 unexpected_error unsupported_field(std::string_view field, std::string_view value,
                                    std::string_view supported);
+
+// A value's JSON; NaN, Infinity or -Infinity where it is no finite number.
+std::string json_text(const nlohmann::json& value);
 
 // A value as a sentence shows it; nullptr is an absent key.
 std::string shown_value(const nlohmann::json* value);
@@ -43,9 +45,10 @@ class config_fields final {
   // A whole number; `absent` where the key may be left out. A list of equal numbers is one.
   expected<std::uint32_t> count(std::string_view key, count_range range,
                                 std::optional<std::uint32_t> absent = {}) const;
-  // Several keys for one count: those that stand must agree; the first is named when none does.
-  expected<std::uint32_t> agreed(std::initializer_list<std::string_view> keys, count_range range,
-                                 std::string_view what) const;
+  // Several keys for one count: those that stand must agree with the family's `own`, which is named
+  // when none does. `known` may hold `own` too.
+  expected<std::uint32_t> agreed(std::string_view own, std::span<const std::string_view> known,
+                                 count_range range, std::string_view what) const;
   expected<bool> flag(std::string_view key, bool absent) const;
   // A finite number as f32; nothing where absent.
   expected<std::optional<float>> real(std::string_view key) const;

@@ -67,7 +67,7 @@ struct wanted {
 expected<void> check_wanted(const config_fields& scheme, std::span<const wanted> all) {
   for (const auto& [key, text] : all) {
     const json* const value = scheme.find(key);
-    if ((value == nullptr ? "null" : value->dump()) != text)
+    if ((value == nullptr ? "null" : json_text(*value)) != text)
       return unsupported_field(scheme.name(key), shown_value(value), text);
   }
   return {};
@@ -108,8 +108,11 @@ expected<quantised_form> compressed_form(const config_fields& scheme) {
     return unsupported_field(scheme.name("format"), shown_value(format),
                              "float-quantized, pack-quantized");
   const json* const groups = scheme.find("config_groups");
-  if (groups == nullptr || !groups->is_object() || groups->size() != 1 ||
-      !groups->begin()->is_object())
+  if (groups != nullptr && groups->is_object() && groups->size() != 1)
+    return unsupported_field(scheme.name("config_groups"),
+                             fmt::format("an object of {} groups", groups->size()),
+                             "an object of one group");
+  if (groups == nullptr || !groups->is_object() || !groups->begin()->is_object())
     return unsupported_field(scheme.name("config_groups"), shown_value(groups),
                              "an object of one group");
   const std::string prefix =

@@ -47,11 +47,11 @@ expected<float> real_or(const config_fields& config, std::string_view key,
   return *absent;
 }
 
-expected<void> read_groups(const config_fields& config, std::uint32_t experts, bool greedy,
+expected<void> read_groups(const config_fields& config, const family& kin, std::uint32_t experts,
                            routing_rule& rule) {
-  if (greedy) return {};
+  constexpr std::array<std::string_view, 2> k_keys{"n_group", "num_expert_group"};
   error problem;
-  if (!take(config.agreed({"n_group", "num_expert_group"}, {1, experts}, "the number of groups"),
+  if (!take(config.agreed(kin.groups_key, k_keys, {1, experts}, "the number of groups"),
             rule.groups, problem) ||
       !take(config.count("topk_group", {1, rule.groups}), rule.groups_kept, problem))
     return unexpected_error(std::move(problem));
@@ -60,7 +60,7 @@ expected<void> read_groups(const config_fields& config, std::uint32_t experts, b
 
 // The key from which a parameter came.
 std::string_view key_of(const family& kin, std::string_view parameter) {
-  if (parameter == "groups") return "n_group";
+  if (parameter == "groups") return kin.groups_key;
   if (parameter == "groups_kept") return "topk_group";
   if (parameter == "scaling") return kin.scaling_key;
   if (parameter == "epsilon") return kin.epsilon_key;
@@ -103,9 +103,8 @@ expected<routing_rule> routing_of(const config_fields& config, const family& kin
     // Absent, the power is 1; null, there is no norm.
     if (!*power && config.stands(kin.power_key)) rule.method = routing_method::default_softmax;
   }
-  if (kin.grouped &&
-      !take(read_groups(config, model.experts, two_methods && *top_method == "greedy", rule),
-            problem))
+  const bool greedy = two_methods && *top_method == "greedy";
+  if (kin.grouped && !greedy && !take(read_groups(config, kin, model.experts, rule), problem))
     return unexpected_error(std::move(problem));
   if (!kin.identity_key.empty() &&
       !take(config.count(kin.identity_key, {0, k_experts_max - model.experts}),

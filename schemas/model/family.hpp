@@ -83,6 +83,10 @@ struct family {
   std::string_view hidden_key = "hidden_size";
   std::string_view layers_key = "num_hidden_layers";
   std::string_view intermediate_key = "moe_intermediate_size";  // of one expert
+  // Of the counts; other tools' keys for the same may stand beside them and must agree.
+  std::string_view experts_key = "num_experts";
+  std::string_view top_k_key = "num_experts_per_tok";
+  std::string_view groups_key = "n_group";
   std::string_view latent_key{};  // experts read and write this width instead, unless null
   std::uint32_t top_k_fixed = 0;  // k whatever a key says; 0 = by key
   layer_rule layers = layer_rule::all;

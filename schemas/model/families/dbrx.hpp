@@ -11,6 +11,8 @@ inline constexpr family k_family_dbrx{
     .hidden_key = "d_model",
     .layers_key = "n_layers",
     .intermediate_key = "ffn_config.ffn_hidden_size",
+    .experts_key = "ffn_config.moe_num_experts",
+    .top_k_key = "ffn_config.moe_top_k",
     .normalised = routing_method::softmax_pnorm,
     .power_key = "ffn_config.moe_normalize_expert_weights",
     .activation_key = "ffn_config.ffn_act_fn.name",

@@ -8,6 +8,7 @@ namespace moetier {
 
 inline constexpr family k_family_deepseek_v2{
     .model_types = {"deepseek_v2"},
+    .experts_key = "n_routed_experts",
     .layers = layer_rule::after_dense,
     .normalised = routing_method::deepseek_v2,
     .raw = routing_method::deepseek_v2,

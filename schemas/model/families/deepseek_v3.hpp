@@ -1,7 +1,7 @@
 #pragma once
-// DeepSeek-V3, V3.1, R1 and Kimi-K2, which has its architecture: sigmoid with a selection bias inside the best expert groups, scaled; the
-// pattern of many later families, which start from this one.
-// Thread: any (constants).
+// DeepSeek-V3, V3.1, R1 and Kimi-K2, which has its architecture: sigmoid with a selection bias
+// inside the best expert groups, scaled; the pattern of many later families, which start from this
+// one. Thread: any (constants).
 
 #include "schemas/model/family.hpp"
 
@@ -9,6 +9,7 @@ namespace moetier {
 
 inline constexpr family k_family_deepseek_v3{
     .model_types = {"deepseek_v3", "kimi_k2"},
+    .experts_key = "n_routed_experts",
     .layers = layer_rule::after_dense,
     .normalised = routing_method::deepseek_v3,
     .raw = routing_method::deepseek_v3,

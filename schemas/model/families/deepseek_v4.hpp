@@ -9,6 +9,7 @@ namespace moetier {
 
 inline constexpr family k_family_deepseek_v4{
     .model_types = {"deepseek_v4"},
+    .experts_key = "n_routed_experts",
     .normalised = routing_method::deepseek_v4,
     .raw = routing_method::deepseek_v4,
     .scoring = "sqrtsoftplus",

@@ -9,6 +9,8 @@ namespace moetier {
 
 inline constexpr family k_family_ernie4_5_moe{
     .model_types = {"ernie4_5_moe"},
+    .experts_key = "moe_num_experts",
+    .top_k_key = "moe_k",
     .layers = layer_rule::interval,
     .normalised = routing_method::softmax_bias,
     .raw = routing_method::softmax_bias,

@@ -9,6 +9,7 @@ namespace moetier {
 
 inline constexpr family k_family_gemma4{
     .model_types = {"gemma4", "gemma4_text"},
+    .top_k_key = "top_k_experts",
     .normalised = routing_method::renormalize,
     .raw = routing_method::renormalize,
     .activation = activation_kind::geglu_tanh,

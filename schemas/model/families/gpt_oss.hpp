@@ -10,6 +10,7 @@ namespace moetier {
 inline constexpr family k_family_gpt_oss{
     .model_types = {"gpt_oss"},
     .intermediate_key = "intermediate_size",
+    .experts_key = "num_local_experts",
     .normalised = routing_method::renormalize,
     .raw = routing_method::renormalize,
     .activation = activation_kind::swiglu_bias,

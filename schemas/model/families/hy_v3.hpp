@@ -9,6 +9,7 @@ namespace moetier {
 inline constexpr family k_family_hy_v3 = [] {
   family f = k_family_deepseek_v3;
   f.model_types = {"hy_v3"};
+  f.experts_key = "num_experts";
   f.norm = norm_rule::always;
   f.grouped = false;
   f.scaling_key = "router_scaling_factor";

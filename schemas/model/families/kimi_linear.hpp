@@ -9,6 +9,9 @@ namespace moetier {
 inline constexpr family k_family_kimi_linear = [] {
   family f = k_family_deepseek_v3;
   f.model_types = {"kimi_linear"};
+  f.experts_key = "num_experts";
+  f.top_k_key = "num_experts_per_token";
+  f.groups_key = "num_expert_group";
   f.required = {{{"use_grouped_topk", "true"}}};
   f.shared_count_key = "num_shared_experts";
   f.names.router = "block_sparse_moe.gate.weight";

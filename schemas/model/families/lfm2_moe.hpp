@@ -9,6 +9,7 @@ namespace moetier {
 inline constexpr family k_family_lfm2_moe = [] {
   family f = k_family_deepseek_v3;
   f.model_types = {"lfm2_moe"};
+  f.experts_key = "num_experts";
   f.dense_key = "num_dense_layers";
   f.grouped = false;
   f.epsilon = 1e-6F;

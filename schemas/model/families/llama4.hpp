@@ -9,6 +9,7 @@ namespace moetier {
 inline constexpr family k_family_llama4{
     .model_types = {"llama4_text", "llama4"},
     .intermediate_key = "intermediate_size",
+    .experts_key = "num_local_experts",
     .layers = layer_rule::listed,
     .normalised = routing_method::llama4,
     .raw = routing_method::llama4,

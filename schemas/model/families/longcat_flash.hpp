@@ -10,6 +10,8 @@ inline constexpr family k_family_longcat_flash{
     .model_types = {"longcat_flash"},
     .layers_key = "num_layers",
     .intermediate_key = "expert_ffn_hidden_size",
+    .experts_key = "n_routed_experts",
+    .top_k_key = "moe_topk",
     .normalised = routing_method::softmax_bias_raw,
     .raw = routing_method::softmax_bias_raw,
     .scaling_key = "routed_scaling_factor",

@@ -9,6 +9,7 @@ namespace moetier {
 inline constexpr family k_family_minimax_m3_vl = [] {
   family f = k_family_deepseek_v3;
   f.model_types = {"minimax_m3_vl", "minimax_m3_vl_text"};
+  f.experts_key = "num_local_experts";
   f.intermediate_key = "intermediate_size";
   f.normalised = f.raw = routing_method::minimax2;
   f.norm = norm_rule::always;

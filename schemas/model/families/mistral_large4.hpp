@@ -8,6 +8,7 @@ namespace moetier {
 
 inline constexpr family k_family_mistral_large4{
     .model_types = {"mistral_large4", "mistral_large4_text"},
+    .experts_key = "n_routed_experts",
     .layers = layer_rule::after_dense,
     .normalised = routing_method::softmax_group,
     .raw = routing_method::softmax_group,

@@ -9,6 +9,7 @@ namespace moetier {
 inline constexpr family k_family_mixtral{
     .model_types = {"mixtral"},
     .intermediate_key = "intermediate_size",
+    .experts_key = "num_local_experts",
     .normalised = routing_method::renormalize,
     .raw = routing_method::renormalize,
     .names = {.router = "block_sparse_moe.gate.weight",

@@ -130,15 +130,15 @@ TEST(config, the_names_of_the_expert_count_must_agree) {
             "model field num_experts is missing; supported: the number of experts");
 }
 
-TEST(config, experts_per_token_has_two_names_too) {
+TEST(config, the_names_of_the_experts_per_token_must_agree_too) {
   json config = qwen3();
   config.erase("num_experts_per_tok");
   EXPECT_EQ(sentence(parse(config)),
             "model field num_experts_per_tok is missing; supported: 1 to 32");
   config["experts_per_token"] = 3;
   EXPECT_EQ(parse(config)->top_k, 3u);
-  config["num_experts_per_tok"] = 2;
-  EXPECT_EQ(parse(config)->top_k, 2u) << "the usual name wins";
+  EXPECT_EQ(refusal(config, "num_experts_per_tok", 2),
+            "model field experts_per_token is 3; supported: 2 as num_experts_per_tok says");
 }
 
 TEST(config, numbers_are_whole_and_within_the_limits) {
@@ -236,6 +236,21 @@ TEST(config, foreign_text_never_reaches_a_sentence_raw) {
   EXPECT_EQ(refusal(qwen3(), "hidden_act", "x\x1b[31m\xc3\xa4"),
             "model field hidden_act is \"x\\u001b[31m\\u00e4\"; supported: silu");
   EXPECT_LT(refusal(qwen3(), "hidden_act", std::string(100000, 'x')).size(), 200u);
+}
+
+TEST(config, numbers_that_are_not_finite_matter_only_where_they_are_read) {
+  const auto with = [](const std::string& field) {
+    std::string text = qwen3().dump();
+    return sentence(parse_config(text.insert(1, field + ","), "c"));
+  };
+  EXPECT_EQ(with(R"("time_step_limit": [0.0, Infinity])"), "ok");
+  EXPECT_EQ(with(R"("other": {"x": NaN})"), "ok");
+  EXPECT_EQ(with(R"("swiglu_limit": Infinity)"),
+            "model field swiglu_limit is Infinity; supported: a finite number");
+  EXPECT_EQ(with(R"("num_local_experts": NaN)"),
+            "model field num_local_experts is NaN; supported: 1 to 4096");
+  EXPECT_EQ(with(R"("moe_renormalize": -Infinity)"),
+            "model field moe_renormalize is -Infinity; supported: true or false");
 }
 
 TEST(config, refuses_hostile_files) {

@@ -116,6 +116,42 @@ TEST(family_keys, methods_and_scores_of_other_kinds_are_refused) {
             "model field num_experts_per_tok is 2; supported: 1 to 1");
 }
 
+TEST(family_keys, the_familys_own_key_counts_and_every_other_must_agree) {
+  struct own_key {
+    const char* folder;
+    const char* path;
+    const char* key;
+    int top_k;
+  };
+  for (const auto& [folder, path, key, top_k] :
+       {own_key{"hunyuan_v1_moe", "", "moe_topk", 3}, own_key{"longcat_flash", "", "moe_topk", 4},
+        own_key{"ernie4_5_moe", "", "moe_k", 4}, own_key{"dbrx", "", "ffn_config.moe_top_k", 4},
+        own_key{"gemma4", "text_config/", "top_k_experts", 4},
+        own_key{"kimi_linear", "", "num_experts_per_token", 4}}) {
+    const std::string prefix = *path == '\0' ? "" : "text_config.";
+    EXPECT_EQ(refusal(folder, std::string(path) + "num_experts_per_tok", 1),
+              "model field " + prefix + "num_experts_per_tok is 1; supported: " +
+                  std::to_string(top_k) + " as " + prefix + key + " says");
+    EXPECT_EQ(with(folder, std::string(path) + "num_experts_per_tok", top_k).top_k,
+              static_cast<std::uint32_t>(top_k));
+  }
+  EXPECT_EQ(refusal("dbrx", "num_experts", 8),
+            "model field num_experts is 8; supported: 12 as ffn_config.moe_num_experts says");
+}
+
+TEST(family_keys, a_missing_count_is_named_by_the_familys_own_key) {
+  EXPECT_EQ(refusal_without("deepseek_v3", "n_routed_experts"),
+            "model field n_routed_experts is missing; supported: the number of experts");
+  EXPECT_EQ(refusal_without("mixtral", "num_local_experts"),
+            "model field num_local_experts is missing; supported: the number of experts");
+  EXPECT_EQ(refusal("dbrx", "ffn_config/moe_top_k", nullptr),
+            "model field ffn_config.moe_top_k is missing; supported: 1 to 12");
+  EXPECT_EQ(refusal_without("ernie4_5_moe", "moe_k"),
+            "model field moe_k is missing; supported: 1 to 12");
+  EXPECT_EQ(refusal_without("kimi_linear", "num_expert_group"),
+            "model field num_expert_group is missing; supported: the number of groups");
+}
+
 TEST(family_keys, groups_must_divide_the_experts) {
   EXPECT_EQ(refusal("deepseek_v3", "n_group", 5),
             "model field n_group is 5; supported: a divisor of the 16 experts");
@@ -250,6 +286,10 @@ TEST(family_keys, quantised_forms_that_are_not_known_are_refused_by_field) {
   hostile["quantization_config"]["config_groups"] = {{"\x1b[31m", json::object()}};
   EXPECT_EQ(parse(hostile).error().text,
             named + "config_groups.?[31m.weights.num_bits is missing; supported: 8");
+  const json group = oracle("qwen3_moe_fp8_ct")["quantization_config"]["config_groups"]["group_0"];
+  EXPECT_EQ(
+      refusal("qwen3_moe_fp8_ct", in + "config_groups", {{"group_0", group}, {"group_1", group}}),
+      named + "config_groups is an object of 2 groups; supported: an object of one group");
   EXPECT_EQ(refusal("qwen3_moe_int4_g128", weights + "num_bits", 8),
             named + "config_groups.group_0.weights.num_bits is 8; supported: 4");
   EXPECT_EQ(refusal("qwen3_moe_int4_g128", weights + "group_size", 32),

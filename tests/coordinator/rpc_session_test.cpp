@@ -231,7 +231,9 @@ TEST(rpc_connect, gives_up_by_its_limit_when_nobody_listens_or_answers) {
     served gone(tier);
     address = gone.address();
   }
-  const auto refused = client::connect(address, 60 * k_millisecond);
+  const time_ns began = monotonic_now();
+  const auto refused = client::connect(address, 60 * k_millisecond, client::first_contact::patient);
+  EXPECT_GE(monotonic_now() - began, 60 * k_millisecond);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().text, "the coordinator is not reached: connection refused");
   EXPECT_EQ(refused.error().code, status::unavailable);
@@ -255,6 +257,20 @@ TEST(rpc_connect, gives_up_by_its_limit_when_nobody_listens_or_answers) {
   ASSERT_FALSE(nonsense);
   EXPECT_EQ(nonsense.error().text,
             "address is no port here; allowed: host:port with a port of 0 to 65535");
+}
+
+TEST(rpc_connect, without_patience_a_refused_connection_is_told_at_once) {
+  fake_tier tier(snapshot());
+  std::string address;
+  {
+    served gone(tier);
+    address = gone.address();
+  }
+  const time_ns began = monotonic_now();
+  const auto refused = client::connect(address, 60 * k_second);
+  EXPECT_LT(monotonic_now() - began, 30 * k_second);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text, "the coordinator is not reached: connection refused");
 }
 
 TEST(rpc_connect, a_call_waits_for_a_coordinator_that_is_about_to_come) {

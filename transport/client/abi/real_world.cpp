@@ -10,8 +10,10 @@ moetier_status moetier_service_open(const moetier_service_options* options,
   return abi::guarded([&] {
     return abi::open_service(
         options, service,
-        {.connect = [](std::string_view address,
-                       duration_ns limit) { return client::connect(address, limit); },
+        {.connect =
+             [](std::string_view address, duration_ns limit) {
+               return client::connect(address, limit, client::first_contact::patient);
+             },
          .open_carrier = [](std::string_view name) { return transport::open_carrier(name, {}); }});
   });
 }

@@ -31,11 +31,12 @@ bool is_final(const error& e) {
 }  // namespace
 
 contact::contact(rpc_loop& loop, link_news& news, std::vector<socket_address> addresses,
-                 std::uint64_t client)
+                 std::uint64_t client, first_contact first)
     : loop_(loop),
       news_(news),
       addresses_(std::move(addresses)),
       client_(client),
+      first_(first),
       jitter_(client),
       tasks_(*this) {
   MOETIER_ASSERT(!addresses_.empty());
@@ -49,6 +50,10 @@ contact::~contact() noexcept(false) = default;
 kj::Promise<void> contact::keep_connected() {
   return try_connect(0).then([this](bool up) -> kj::Promise<void> {
     if (!up) {
+      if (all_refused_ && first_ == first_contact::impatient && !was_connected_) {
+        hopeless_ = make_error(reason::coordinator_unreached, last_failure_);
+        changed_.fire();
+      }
       jitter_ = mix(jitter_);
       const duration_ns pause = backoff_ / 2 + jitter_ % (backoff_ / 2 + 1);
       backoff_ = std::min(backoff_ * 2, k_backoff_max);
@@ -65,8 +70,10 @@ kj::Promise<void> contact::keep_connected() {
 }
 
 kj::Promise<bool> contact::try_connect(std::size_t index) {
+  if (index == 0) all_refused_ = true;
   return connect_socket(loop_, addresses_[index], k_connect_attempt_max)
       .then([this, index](connect_result result) -> kj::Promise<bool> {
+        all_refused_ = all_refused_ && result.fd < 0 && result.error == ECONNREFUSED;
         if (result.fd >= 0) {
           connection_ = kj::heap<connection>(loop_, result.fd);
           return greet();

@@ -26,7 +26,7 @@ namespace moetier::client {
 class contact final : private kj::TaskSet::ErrorHandler {
  public:
   contact(rpc_loop& loop, link_news& news, std::vector<socket_address> addresses,
-          std::uint64_t client);
+          std::uint64_t client, first_contact first);
   ~contact() noexcept(false);
   KJ_DISALLOW_COPY(contact);
 
@@ -101,6 +101,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
   link_news& news_;
   const std::vector<socket_address> addresses_;
   const std::uint64_t client_;
+  const first_contact first_;
   std::uint64_t next_request_ = 1;
   std::uint64_t jitter_;
 
@@ -111,7 +112,8 @@ class contact final : private kj::TaskSet::ErrorHandler {
   bool was_connected_ = false;
   duration_ns backoff_ = k_backoff_first;
   std::string last_failure_ = "not tried yet";
-  std::optional<error> hopeless_;  // the coordinator speaks no common protocol
+  bool all_refused_ = false;       // by every address in the newest round
+  std::optional<error> hopeless_;  // no common protocol, or nobody there and no patience
   std::map<session_id, std::unique_ptr<session>> sessions_;
   session_id highest_;                     // ever opened here
   broadcast changed_;                      // connection, session or hope changed

@@ -26,7 +26,7 @@ std::uint64_t random_bits() {
 // The caller's side: starts the loop's thread, hands calls over, waits for their ends.
 class link final : public tier_link {
  public:
-  explicit link(std::vector<socket_address> addresses) {
+  link(std::vector<socket_address> addresses, first_contact first) {
     std::promise<rpc_loop*> started;
     auto loop = started.get_future();
     // The host's signals are its own: the thread starts with all of them blocked.
@@ -34,8 +34,9 @@ class link final : public tier_link {
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread(
-        [this, &started, a = std::move(addresses)]() mutable { serve(std::move(a), started); });
+    thread_ = std::thread([this, &started, first, a = std::move(addresses)]() mutable {
+      serve(std::move(a), first, started);
+    });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     loop_ = loop.get();
   }
@@ -123,12 +124,13 @@ class link final : public tier_link {
     return result.get();
   }
 
-  void serve(std::vector<socket_address> addresses, std::promise<rpc_loop*>& started) {
+  void serve(std::vector<socket_address> addresses, first_contact first,
+             std::promise<rpc_loop*>& started) {
     pthread_setname_np(pthread_self(), "moetier-link");
     rpc_loop loop;
     auto stop = kj::newPromiseAndFulfiller<void>();
     stop_ = kj::mv(stop.fulfiller);
-    contact reached(loop, news_, std::move(addresses), random_bits());
+    contact reached(loop, news_, std::move(addresses), random_bits(), first);
     contact_ = &reached;
     started.set_value(&loop);
     loop.run(kj::mv(stop.promise));
@@ -144,10 +146,11 @@ class link final : public tier_link {
 
 }  // namespace
 
-expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_ns limit) {
+expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_ns limit,
+                                             first_contact first) {
   auto addresses = parse_address("address", address);
   if (!addresses) return unexpected_error(addresses.error());
-  auto made = std::make_unique<link>(std::move(*addresses));
+  auto made = std::make_unique<link>(std::move(*addresses), first);
   if (const auto up = made->connected(limit); !up) return unexpected_error(up.error());
   return made;
 }

@@ -104,7 +104,12 @@ class tier_link {
   virtual void on_event(std::function<void(link_event, session_id)> sink) = 0;
 };
 
+// Whether the first connection waits for a coordinator that is about to come, or is given up where
+// every address refuses it. One that was connected once is patient in any case.
+enum class first_contact : std::uint8_t { impatient, patient };
+
 // Connects to "host:port" within the limit; reason::coordinator_unreached otherwise.
-expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_ns limit);
+expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_ns limit,
+                                             first_contact first = first_contact::impatient);
 
 }  // namespace moetier::client

@@ -8,6 +8,7 @@
 #include "coordinator/core/state.hpp"
 #include "schemas/base/assert.hpp"
 #include "schemas/base/limits.hpp"
+#include "schemas/model/shared_experts_refusal.hpp"
 
 namespace moetier::coordinator {
 namespace {
@@ -67,10 +68,10 @@ expected<session_request> core::state::check(session_request r) const {
                 "gate tier (this model's router reads another vector than its experts)");
   }
   if (r.shared_experts && (!published || published->shared_experts == 0)) {
+    const std::string_view why = shared_experts_refusal(model);
     return fail(reason::not_enabled,
-                model.shared.count == 0
-                    ? "shared_experts tier (the model has none that the tier can hold)"
-                    : "shared_experts tier (moe.shared_experts of the tier is off)");
+                fmt::format("shared_experts tier ({})",
+                            why.empty() ? "moe.shared_experts of the tier is off" : why));
   }
   if (r.return_mode == 1 && published && !published->exact_allowed) {
     return fail(reason::not_enabled,

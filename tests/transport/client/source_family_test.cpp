@@ -246,7 +246,14 @@ TEST(source_family_refusals, what_the_tier_does_not_hold_or_the_layer_needs) {
   const session_rig none({}, {.shared_experts = true});
   ASSERT_TRUE(none.open_error);
   EXPECT_EQ(none.open_error->text,
-            "shared_experts tier (the workers hold no shared experts) is not enabled");
+            "shared_experts tier (the model has none; a dense block beside its experts is the "
+            "client's) is not enabled");
+  const session_rig off({}, {.shared_experts = true}, [](auto& s) {
+    s.model.shared = {.intermediate_size = s.model.intermediate_size, .count = 1};
+  });
+  ASSERT_TRUE(off.open_error);
+  EXPECT_EQ(off.open_error->text,
+            "shared_experts tier (the workers of this tier do not hold them) is not enabled");
   const session_rig apart({}, {.router = [](std::size_t) -> expected<layer_router_ptr> {
                             return fail(reason::internal_error, "never asked");
                           }},

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "schemas/base/limits.hpp"
+#include "schemas/model/shared_experts_refusal.hpp"
 
 namespace moetier::client {
 namespace {
@@ -59,7 +60,10 @@ expected<void> check_options(const source_session_options& options,
                 fmt::format("{}, as the model's token tables have it", model.top_k));
   }
   if (options.shared_experts && snapshot.shared_experts == 0) {
-    return fail(reason::not_enabled, "shared_experts tier (the workers hold no shared experts)");
+    const std::string_view why = shared_experts_refusal(model);
+    return fail(reason::not_enabled,
+                fmt::format("shared_experts tier ({})",
+                            why.empty() ? "the workers of this tier do not hold them" : why));
   }
   if (options.router && (!model.router_reads_hidden || model.router_width != model.hidden_size)) {
     return fail(reason::not_enabled,

@@ -148,7 +148,11 @@ class PackageTest(unittest.TestCase):
                 error = self.assert_refused(moetier.Invalid, text, step.forward, **call)
                 self.assertEqual((error.status, error.code, error.retryable), ("INVALID", 10, False))
             refused("hidden has shape [4, 9]; expected [T, 10]", hidden=x[:, :9])
-            refused("hidden has dtype 2:64:1; allowed: f32, f16, bf16, i32 or i64", hidden=x.astype(np.float64))
+            refused("hidden has dtype float64; allowed: f32, f16 or bf16", hidden=x.astype(np.float64))
+            refused("hidden has dtype uint16; give dtype=\"bfloat16\" if it holds bfloat16 bits",
+                    hidden=x.astype(np.uint16))
+            refused("the routing input is ids without weights; allowed: either logits or ids with weights",
+                    weights=None)
             refused("the last stride of hidden is 2; allowed: 1: elements of a row lie side by side",
                     hidden=np.zeros((4, 2 * H), np.float32)[:, ::2])
             refused("9 tokens exceed the session's limit of 8", hidden=np.zeros((9, H), np.float32))

@@ -191,7 +191,12 @@ TEST_F(c_abi, refuses_tensors_that_do_not_fit) {
       [](call_rig& r) {
         r.hidden.dl.dtype = {kDLFloat, 64, 1};
       },
-      "hidden has dtype 2:64:1; allowed: f32, f16, bf16, i32 or i64");
+      "hidden has dtype float64; allowed: f32, f16 or bf16");
+  with(
+      [](call_rig& r) {
+        r.ids.dl.dtype = {kDLUInt, 16, 2};
+      },
+      "ids has dtype uint16x2; allowed: i32 or i64");
   with([](call_rig& r) { r.hidden.dl.dtype = k_dl_i32; },
        "hidden has dtype i32; allowed: f32, f16 or bf16");
   with([](call_rig& r) { r.hidden.strides[1] = 2; },
@@ -209,7 +214,8 @@ TEST_F(c_abi, refuses_tensors_that_do_not_fit) {
   with([](call_rig& r) { r.ids.shape[0] = 3; }, "ids has shape [3, 3]; expected [4, 3]");
   with([](call_rig& r) { r.ids.dl.dtype = k_dl_f32; }, "ids has dtype f32; allowed: i32 or i64");
   with([](call_rig& r) { r.weights.dl.dtype = k_dl_i32; }, "weights has dtype i32; allowed: f32");
-  with([](call_rig& r) { r.call.weights = nullptr; }, "weights has shape [0]; expected [4, 3]");
+  with([](call_rig& r) { r.call.weights = nullptr; },
+       "the routing input is ids without weights; allowed: either logits or ids with weights");
   with([](call_rig& r) { r.call.layer = 60000; },
        "layer 60000 is not served; MoE layers: 0, 2 to 3");
   std::vector<std::int64_t> wide(12, -1);

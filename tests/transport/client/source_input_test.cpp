@@ -129,7 +129,14 @@ TEST_F(source_input, refuses_picks_of_the_wrong_count) {
   expect_refused(status::invalid, "ids has shape [11]; expected [4, 3]");
   call.ids = in.ids;
   call.weights = {};
-  expect_refused(status::invalid, "weights has shape [0]; expected [4, 3]");
+  expect_refused(status::invalid,
+                 "the routing input is ids without weights; allowed: either logits or ids with "
+                 "weights");
+  call.ids = {};
+  call.weights = std::span(in.weights).first(12);
+  expect_refused(status::invalid,
+                 "the routing input is weights without ids; allowed: either logits or ids with "
+                 "weights");
 }
 
 TEST_F(source_input, refuses_repeats_out_of_order) {

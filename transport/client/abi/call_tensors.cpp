@@ -10,6 +10,9 @@
 namespace moetier::abi {
 namespace {
 
+constexpr std::string_view k_row_types = "f32, f16 or bf16";
+constexpr std::string_view k_index_types = "i32 or i64";
+
 bool overlap(const tensor_view& a, const tensor_view& b) noexcept {
   return a.rows > 0 && b.rows > 0 && a.data < b.end() && b.data < a.end();
 }
@@ -38,7 +41,7 @@ std::int64_t integer_at(const std::byte* row, dtype type, std::size_t j) noexcep
 // value anywhere and is refused by its own check.
 expected<void> read_integers(const char* name, const DLTensor* tensor, std::uint32_t tokens,
                              std::vector<std::int32_t>& into) {
-  const auto view = vector_of(name, tensor, tokens);
+  const auto view = vector_of(name, tensor, tokens, k_index_types);
   if (!view) return unexpected_error(view.error());
   if (view->type != dtype::i32 && view->type != dtype::i64) {
     return fail(reason::invalid_dtype, name, dtype_name(view->type), "i32 or i64");
@@ -64,7 +67,7 @@ call_tensors::call_tensors(const tensor_sizes& sizes) : sizes_(sizes) {
 
 expected<void> call_tensors::read_ids(const DLTensor* tensor, std::uint32_t tokens) {
   const std::uint32_t k = sizes_.top_k;
-  const auto view = view_of("ids", tensor, tokens, k);
+  const auto view = view_of("ids", tensor, tokens, k, k_index_types);
   if (!view) return unexpected_error(view.error());
   if (view->type != dtype::i32 && view->type != dtype::i64) {
     return fail(reason::invalid_dtype, "ids", dtype_name(view->type), "i32 or i64");
@@ -84,7 +87,7 @@ expected<void> call_tensors::read_ids(const DLTensor* tensor, std::uint32_t toke
 
 expected<void> call_tensors::read_weights(const DLTensor* tensor, std::uint32_t tokens) {
   const std::uint32_t k = sizes_.top_k;
-  const auto view = view_of("weights", tensor, tokens, k);
+  const auto view = view_of("weights", tensor, tokens, k, "f32");
   if (!view) return unexpected_error(view.error());
   if (view->type != dtype::f32) {
     return fail(reason::invalid_dtype, "weights", dtype_name(view->type), "f32");
@@ -97,7 +100,7 @@ expected<void> call_tensors::read_weights(const DLTensor* tensor, std::uint32_t 
 }
 
 expected<client::layer_call> call_tensors::read(const moetier_call& call, tensor_view& hidden) {
-  const auto rows = view_of("hidden", call.hidden, sizes_.hidden_size);
+  const auto rows = view_of("hidden", call.hidden, sizes_.hidden_size, k_row_types);
   if (!rows) return unexpected_error(rows.error());
   hidden = *rows;
   if (hidden.rows > sizes_.tokens_max) {
@@ -112,7 +115,7 @@ expected<client::layer_call> call_tensors::read(const moetier_call& call, tensor
                           .hidden_type = hidden.type,
                           .hidden_pitch = hidden.pitch};
   if (call.logits != nullptr) {
-    const auto logits = view_of("logits", call.logits, hidden.rows, sizes_.columns);
+    const auto logits = view_of("logits", call.logits, hidden.rows, sizes_.columns, k_row_types);
     if (!logits) return unexpected_error(logits.error());
     read.logits = logits->data;
     read.logits_type = logits->type;
@@ -142,7 +145,7 @@ expected<client::layer_call> call_tensors::read(const moetier_call& call, tensor
 
 expected<tensor_view> call_tensors::read_picks(const char* name, const DLTensor* tensor, dtype type,
                                                std::uint32_t tokens) const {
-  auto view = view_of(name, tensor, tokens, sizes_.top_k);
+  auto view = view_of(name, tensor, tokens, sizes_.top_k, dtype_name(type));
   if (!view) return view;
   if (view->type != type)
     return fail(reason::invalid_dtype, name, dtype_name(view->type), dtype_name(type));
@@ -157,7 +160,7 @@ expected<tensor_view> call_tensors::read_picks(const char* name, const DLTensor*
 expected<client::layer_result> call_tensors::read(const moetier_result& result,
                                                   std::uint32_t tokens,
                                                   const tensor_view& hidden) const {
-  const auto output = view_of("output", result.output, tokens, sizes_.hidden_size);
+  const auto output = view_of("output", result.output, tokens, sizes_.hidden_size, k_row_types);
   if (!output) return unexpected_error(output.error());
   const bool is_hidden =
       output->data == hidden.data && output->pitch == hidden.pitch && output->type == hidden.type;
@@ -193,7 +196,7 @@ expected<client::layer_result> call_tensors::read(const moetier_result& result,
     read.weights = std::span(reinterpret_cast<float*>(weights->data), picks);
   }
   if (result.bad_rows != nullptr) {
-    const auto bad = vector_of("bad_rows", result.bad_rows, tokens);
+    const auto bad = vector_of("bad_rows", result.bad_rows, tokens, "u8");
     if (!bad) return unexpected_error(bad.error());
     if (bad->type != dtype::u8)
       return fail(reason::invalid_dtype, "bad_rows", dtype_name(bad->type), "u8");

@@ -1,5 +1,6 @@
 #include "transport/client/abi/tensor_view.hpp"
 
+#include <array>
 #include <limits>
 #include <string>
 
@@ -32,9 +33,19 @@ dtype type_of(const DLDataType& t) noexcept {
   }
 }
 
+// "uint16", "float32x4": the name of a type that we do not read.
+std::string type_text(const DLDataType& t) {
+  constexpr std::array<std::string_view, 7> k_kinds{"int",    "uint",    "float", "opaque",
+                                                    "bfloat", "complex", "bool"};
+  const std::string kind = t.code < k_kinds.size() ? std::string(k_kinds[t.code])
+                                                   : fmt::format("code {} of bits ", t.code);
+  return fmt::format("{}{}{}", kind, t.bits, t.lanes == 1 ? "" : fmt::format("x{}", t.lanes));
+}
+
 }  // namespace
 
-expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uint32_t width) {
+expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uint32_t width,
+                              std::string_view allowed) {
   if (tensor == nullptr) return tensor_view{.type = dtype::f32, .width = width};
   const DLTensor& t = *tensor;
   if (t.device.device_type != kDLCPU) {
@@ -54,9 +65,7 @@ expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uin
   tensor_view view{
       .type = type_of(t.dtype), .rows = static_cast<std::uint32_t>(t.shape[0]), .width = width};
   if (view.type == dtype::other) {
-    return fail(reason::invalid_dtype, name,
-                fmt::format("{}:{}:{}", t.dtype.code, t.dtype.bits, t.dtype.lanes),
-                "f32, f16, bf16, i32 or i64");
+    return fail(reason::invalid_dtype, name, type_text(t.dtype), allowed);
   }
   std::int64_t row_stride = width;
   if (t.strides != nullptr && view.rows > 0) {
@@ -87,8 +96,8 @@ expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uin
 }
 
 expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uint32_t rows,
-                              std::uint32_t width) {
-  auto view = view_of(name, tensor, width);
+                              std::uint32_t width, std::string_view allowed) {
+  auto view = view_of(name, tensor, width, allowed);
   if (view && view->rows != rows) {
     return fail(reason::invalid_shape, name, fmt::format("[{}, {}]", view->rows, width),
                 fmt::format("[{}, {}]", rows, width));
@@ -96,7 +105,8 @@ expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uin
   return view;
 }
 
-expected<tensor_view> vector_of(const char* name, const DLTensor* tensor, std::uint32_t rows) {
+expected<tensor_view> vector_of(const char* name, const DLTensor* tensor, std::uint32_t rows,
+                                std::string_view allowed) {
   if (tensor == nullptr || tensor->ndim != 1 || tensor->shape == nullptr) {
     return fail(reason::invalid_shape, name,
                 tensor == nullptr || tensor->shape == nullptr || tensor->ndim < 0
@@ -112,7 +122,7 @@ expected<tensor_view> vector_of(const char* name, const DLTensor* tensor, std::u
   column.ndim = 2;
   column.shape = shape;
   column.strides = strides;
-  return view_of(name, &column, 1);
+  return view_of(name, &column, 1, allowed);
 }
 
 }  // namespace moetier::abi

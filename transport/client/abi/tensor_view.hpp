@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include <dlpack/dlpack.h>
 
@@ -27,13 +28,16 @@ struct tensor_view {
 
 // The tensor as [rows, width] of any element type we know. Without a tensor: no rows.
 // reason::invalid_shape, invalid_dtype, invalid_argument, not_enabled (other memory) name it.
-expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uint32_t width);
+// `allowed` is what a sentence about an unknown element type offers.
+expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uint32_t width,
+                              std::string_view allowed);
 
 // The same, but with `rows` rows exactly.
 expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uint32_t rows,
-                              std::uint32_t width);
+                              std::uint32_t width, std::string_view allowed);
 
 // One element a row: a [rows] tensor as a view of width 1.
-expected<tensor_view> vector_of(const char* name, const DLTensor* tensor, std::uint32_t rows);
+expected<tensor_view> vector_of(const char* name, const DLTensor* tensor, std::uint32_t rows,
+                                std::string_view allowed);
 
 }  // namespace moetier::abi

@@ -97,6 +97,11 @@ expected<void> check_call(const layer_call& call, const call_bounds& bounds) {
     return fail(reason::invalid_argument, "the routing input", "absent",
                 "either logits or ids with weights");
   }
+  if (call.ids.empty() != call.weights.empty()) {
+    return fail(reason::invalid_argument, "the routing input",
+                call.weights.empty() ? "ids without weights" : "weights without ids",
+                "either logits or ids with weights");
+  }
   if (auto ok = check_picks("ids", call.ids, call.tokens, bounds.top_k); !ok) return ok;
   return check_picks("weights", call.weights, call.tokens, bounds.top_k);
 }

@@ -38,13 +38,16 @@ class Tensor:
         return self.struct.dtype.code == _BFLOAT
 
 
-def _from_numpy(array, bfloat16):
+def _from_numpy(name, array, bfloat16):
     if bfloat16:
         if array.dtype.itemsize != 2:
             raise Invalid("dtype=\"bfloat16\" needs a uint16 array, not %s" % array.dtype, reason="invalid_dtype")
         dtype = _abi.DLDataType(_BFLOAT, 16, 1)
     elif array.dtype.name == "bfloat16":  # of the ml_dtypes package
         dtype = _abi.DLDataType(_BFLOAT, 16, 1)
+    elif array.dtype.name == "uint16":
+        raise Invalid("%s has dtype uint16; give dtype=\"bfloat16\" if it holds bfloat16 bits" % name,
+                      reason="invalid_dtype")
     elif array.dtype.kind in _CODES and array.dtype.isnative:
         dtype = _abi.DLDataType(_CODES[array.dtype.kind], array.dtype.itemsize * 8, 1)
     else:
@@ -66,7 +69,7 @@ def tensor(name, value, dtype=None, writable=False):
     if isinstance(value, numpy.ndarray):
         if writable and not value.flags.writeable:
             raise Invalid("%s is a read-only array" % name, reason="invalid_argument")
-        return _from_numpy(value, dtype == "bfloat16")
+        return _from_numpy(name, value, dtype == "bfloat16")
     if not hasattr(value, "__dlpack__"):
         raise Invalid("%s is a %s; allowed: a NumPy array or an object with __dlpack__" % (name, type(value).__name__),
                       reason="invalid_argument")

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/cli/bench_document.hpp"
+#include "actors/cli/bench_load.hpp"
 #include "actors/cli/bench_parts.hpp"
 #include "actors/cli/commands.hpp"
 #include "actors/cli/direct_session.hpp"
@@ -22,17 +23,19 @@ struct tier_times {
 
 // A closed loop of one caller: a step of one call, again and again.
 expected<tier_times> call_often(client::source_session& source, layer_id layer,
-                                const bench_shape& shape) {
+                                const bench_shape& shape, const load_wish& wish) {
   const model_description& model = source.snapshot().model;
   std::mt19937_64 random(7);
   std::normal_distribution<float> normal;
   std::vector<float> hidden(std::size_t{shape.tokens} * model.hidden_size);
-  std::vector<float> logits(std::size_t{shape.tokens} * model.experts);
+  std::vector<float> logits(std::size_t{shape.tokens} * model.columns());
   for (float& x : hidden) x = normal(random);
+  bench_load load(wish, source.snapshot().routing, model.columns(),
+                  static_cast<std::uint32_t>(source.snapshot().workers.size()));
   std::vector<float> output(hidden.size());
   tier_times t;
   for (std::uint32_t call = 0; call < shape.warmup + shape.calls; ++call) {
-    for (float& x : logits) x = normal(random);
+    load.fill(shape.tokens, logits);
     if (auto begun = source.step_begin(false); !begun) return tl::unexpected(begun.error());
     const time_ns began = monotonic_now();
     auto done = source.submit({.layer = layer,
@@ -42,7 +45,7 @@ expected<tier_times> call_often(client::source_session& source, layer_id layer,
                                .hidden_pitch = 4 * std::size_t{model.hidden_size},
                                .logits = logits.data(),
                                .logits_type = dtype::f32,
-                               .logits_pitch = 4 * std::size_t{model.experts}});
+                               .logits_pitch = 4 * std::size_t{model.columns()}});
     if (done) {
       done = source.collect(0, {.output = output.data(),
                                 .type = dtype::f32,
@@ -80,7 +83,7 @@ expected<exit_code> run_bench_tier(const command_line& line, const config::setti
   if (moe_index(snapshot.model, layer) < 0 && line.bench.layer == 0) {
     layer = snapshot.model.moe_layers.front();
   }
-  const auto tier = call_often(source, layer, shape);
+  const auto tier = call_often(source, layer, shape, line.bench.load);
   if (!tier) return tl::unexpected(tier.error());
   const auto echo = echo_times(source.shape(), settings, shape);
   if (!echo) return tl::unexpected(echo.error());
@@ -104,6 +107,7 @@ expected<exit_code> run_bench_tier(const command_line& line, const config::setti
                        {"top_k", snapshot.model.top_k},
                        {"workers", snapshot.workers.size()},
                        {"layer", layer.value},
+                       {"load", load_name(line.bench.load)},
                        {"repeat", shape.calls}}},
                      {"latency_us", json_of(rows[0].second)},
                      {"stages_us",

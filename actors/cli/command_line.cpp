@@ -27,7 +27,10 @@ std::string version_text() {
                      b.compiler, b.caf, b.capnp, b.ucx);
 }
 
-constexpr const char* k_exit_codes = R"(Exit codes:
+constexpr const char* k_footer =
+    R"(With every command: --address HOST:PORT, -o table|json, --timeout DURATION, --config FILE,
+  --set KEY=VALUE, --print-config, --quiet (moetier --help says more)
+Exit codes:
    0  done
    1  ran and failed with a typed error
    2  usage or configuration
@@ -45,12 +48,19 @@ std::string wrong_address(const std::string& text) {
   return at && at->port != 0 ? "" : "needs HOST:PORT";
 }
 
+// What is wrong with a text that is no duration, or none of any length.
+std::string wrong_duration(const std::string& text) {
+  const bool number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return fmt::format("{} {}; e.g. 10s, 500ms", text.empty() ? "''" : text,
+                     number ? "has no unit" : "is no duration");
+}
+
 class builder final {
  public:
   explicit builder(command_line& into) : into_(into) {
     app_.require_subcommand(1);
     app_.fallthrough();
-    app_.footer(k_exit_codes);  // the subcommands take it over
+    app_.footer(k_footer);  // the subcommands take it over
     app_.set_version_flag("--version", version_text());
     add_globals();
     add_serving();
@@ -91,7 +101,7 @@ class builder final {
         "--timeout",
         [this](const std::string& text) {
           const auto d = config::parse_duration(text);
-          if (!d || *d == 0) throw CLI::ValidationError("--timeout", "needs a duration: 10s");
+          if (!d || *d == 0) throw CLI::ValidationError("--timeout", wrong_duration(text));
           into_.timeout = *d;
         },
         "how long the whole command may take");
@@ -235,6 +245,17 @@ class builder final {
         ->capture_default_str();
     tier->add_option("--layer", o.layer, "model layer; the first MoE layer unless given")
         ->check(CLI::Range(0, 65535));
+    tier->add_option_function<std::string>(
+        "--load",
+        [&o](const std::string& text) {
+          const auto wish = parse_load(text);
+          if (!wish) {
+            throw CLI::ValidationError(
+                "--load", text + " is no load; allowed: normal, balanced, zipf, zipf:0 to zipf:8");
+          }
+          o.load = *wish;
+        },
+        "router logits: normal (default), balanced or zipf[:ALPHA]");
     add_bench_kernels(*bench);
   }
 

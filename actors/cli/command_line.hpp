@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "actors/cli/bench_load.hpp"
 #include "actors/cli/exit_code.hpp"
 #include "actors/cli/resolve_inputs.hpp"
 #include "actors/config/layer.hpp"
@@ -50,6 +51,7 @@ struct bench_options {
   std::uint32_t warmup = 200;
   std::uint32_t tokens = 1;
   std::uint32_t layer = 0;  // 0 and not a MoE layer: the first one
+  load_wish load;
 };
 
 struct kernels_options {

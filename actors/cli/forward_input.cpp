@@ -38,7 +38,7 @@ class reader final {
     const bool ids = find("ids") != nullptr;
     if (logits && ids && options_.use.empty()) {
       return fail(reason::config_invalid, "--use", "not given",
-                  "logits or ids, as the file holds both");
+                  "logits, ids or gate, as the file holds both logits and ids");
     }
     if (options_.use == "ids" ? !ids : options_.use == "logits" && !logits) {
       return fail(
@@ -68,14 +68,26 @@ class reader final {
     return file_.header().find(name_of(tensor));
   }
 
+  // The file is whole and only lacks what was asked for, most often by its prefix.
+  unexpected_error missing(std::string_view tensor) const {
+    constexpr std::size_t k_names_shown = 8;
+    const auto& all = file_.header().tensors;
+    std::string names;
+    for (std::size_t i = 0; i < std::min(all.size(), k_names_shown); ++i) {
+      names += fmt::format("{}{}", i == 0 ? "" : ", ", all[i].name);
+    }
+    if (all.size() > k_names_shown)
+      names += fmt::format(" and {} more", all.size() - k_names_shown);
+    return fail(reason::file_unreadable, fmt::format("tensor {}", name_of(tensor)),
+                fmt::format("{} has none of that name; it has {}", file_.name(),
+                            names.empty() ? "no tensors" : names));
+  }
+
   // A [rows, columns] tensor of an allowed type; rows 0 = any.
   expected<const tensor_info*> matrix(std::string_view tensor, std::string_view allowed,
                                       std::initializer_list<dtype> types) const {
     const tensor_info* t = find(tensor);
-    if (t == nullptr) {
-      return fail(reason::file_malformed, file_.name(),
-                  fmt::format("it has no tensor {}", name_of(tensor)));
-    }
+    if (t == nullptr) return missing(tensor);
     if (std::find(types.begin(), types.end(), t->type->element) == types.end()) {
       return fail(reason::invalid_dtype, name_of(tensor), t->type->name, allowed);
     }

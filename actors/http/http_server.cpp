@@ -153,7 +153,7 @@ expected<std::unique_ptr<http_server>> http_server::start(const config::endpoint
       return fail(reason::config_invalid, "http.listen", fmt::format("'{}'", port),
                   "an address of this machine that may be bound");
     }
-    return fail(reason::address_in_use, "http.listen");
+    return fail(reason::address_in_use, fmt::format("http.listen {}", port));
   }
   mg_server_port bound[1]{};
   if (mg_get_server_ports(s->context, 1, bound) == 1) {

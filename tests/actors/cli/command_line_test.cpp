@@ -49,6 +49,8 @@ TEST(command_line, global_flags_stand_on_either_side_of_the_command) {
   EXPECT_EQ(accepted({"status", "--address", "h:1"}).address, "h:1");
   EXPECT_EQ(accepted({"placement", "show", "--address", "h:1"}).what, command::placement_show);
   EXPECT_EQ(accepted({"bench", "tier", "--repeat", "10"}).bench.calls, 10U);
+  EXPECT_EQ(accepted({"bench", "tier", "--load", "zipf:1.5"}).bench.load.alpha, 1.5);
+  EXPECT_EQ(refused({"bench", "tier", "--load", "even"}), exit_code::usage);
   EXPECT_EQ(accepted({"bench", "kernels", "--part", "routing"}).kernels.part, "routing");
   EXPECT_EQ(accepted({"bench", "kernels", "--seed", "7"}).kernels.seed, 7U);
 }
@@ -118,7 +120,7 @@ TEST(command_line, json_is_one_document_for_errors_and_version_too) {
   EXPECT_TRUE(printed({"--version"}).starts_with("moetier "));
 }
 
-TEST(command_line, every_help_tells_the_exit_codes) {
+TEST(command_line, every_help_tells_the_exit_codes_and_what_every_command_takes) {
   for (std::vector<const char*> words : {std::vector<const char*>{},
                                          {"up"},
                                          {"forward"},
@@ -127,6 +129,9 @@ TEST(command_line, every_help_tells_the_exit_codes) {
     words.push_back("--help");
     const std::string text = printed(words);
     EXPECT_NE(text.find("7  an input file or the model is bad"), std::string::npos) << text;
+    for (const char* flag : {"--address", "-o table|json", "--timeout", "--config", "--set"}) {
+      EXPECT_NE(text.find(flag), std::string::npos) << flag << "\n" << text;
+    }
   }
 }
 
@@ -138,6 +143,14 @@ TEST(command_line, forward_knows_its_vocabulary) {
   EXPECT_TRUE(l.forward.direct && l.forward.with_routing && l.forward.check);
   EXPECT_EQ(l.forward.return_mode, "exact");
   EXPECT_EQ(l.forward.micro_batches, 4U);
+}
+
+TEST(command_line, a_timeout_without_a_unit_is_told_so) {
+  const auto told = [](const char* text) {
+    return printed({"status", "-o", "json", "--timeout", text});
+  };
+  EXPECT_NE(told("5").find("5 has no unit; e.g. 10s, 500ms"), std::string::npos) << told("5");
+  EXPECT_NE(told("x").find("x is no duration; e.g. 10s, 500ms"), std::string::npos) << told("x");
 }
 
 TEST(command_line, misuse_is_2_and_help_is_0) {

@@ -90,6 +90,7 @@ TEST_F(forward_input_test, both_logits_and_ids_need_a_choice) {
   const auto in = read();
   ASSERT_FALSE(in);
   EXPECT_EQ(in.error().why, reason::config_invalid);
+  EXPECT_NE(in.error().text.find("logits, ids or gate"), std::string::npos) << in.error().text;
   forward_options o;
   o.use = "ids";
   EXPECT_EQ(read(o)->top_k, 1U);
@@ -125,7 +126,21 @@ TEST_F(forward_input_test, refuses_what_does_not_fit_with_names_and_numbers) {
          {"weights", dtype::f32, {1, 3}}});
   EXPECT_EQ(why(), "weights has shape [1, 3]; expected [1, 2], as ids");
   write({{"hidden", dtype::f32, {1, 4}}});
-  EXPECT_NE(why().find("it has no tensor logits"), std::string::npos);
+  EXPECT_EQ(why(), "cannot read tensor logits: " + path_ + " has none of that name; it has hidden");
+}
+
+TEST_F(forward_input_test, a_missing_tensor_is_named_beside_what_the_file_has) {
+  std::vector<tensor> nine;
+  for (int i = 1; i <= 9; ++i) nine.push_back({"t" + std::to_string(i), dtype::f32, {1, 4}});
+  write(nine);
+  forward_options o;
+  o.prefix = "layer0.";
+  const auto in = read(o);
+  ASSERT_FALSE(in);
+  EXPECT_EQ(in.error().why, reason::file_unreadable);
+  EXPECT_EQ(in.error().text, "cannot read tensor layer0.hidden: " + path_ +
+                                 " has none of that name; it has t1, t2, t3, t4, t5, t6, t7, t8 "
+                                 "and 1 more");
 }
 
 TEST_F(forward_input_test, rows_are_measured_against_the_served_model) {

@@ -117,7 +117,8 @@ TEST(http_server, a_busy_port_is_a_typed_error) {
   const auto second = http_server::start({"127.0.0.1", server->address().port}, {});
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().why, reason::address_in_use);
-  EXPECT_EQ(second.error().text, "the http.listen address is in use");
+  EXPECT_EQ(second.error().text, "the http.listen 127.0.0.1:" +
+                                     std::to_string(server->address().port) + " address is in use");
 }
 
 TEST(http_server, an_address_of_another_machine_is_not_called_busy) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <iostream>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -294,8 +295,18 @@ class builder final {
     r->add_option("--force", o.forced, "backend=NAME or communication=NAME; 4 when it cannot run")
         ->allow_extra_args(false);
     r->add_flag("--no-degradation", o.no_degradation, "4 rather than a slower replacement");
-    r->add_flag("--live", o.live, "what the tier at --address has resolved");
-    r->add_flag("--capture", o.capture, "print this machine's environment as JSON");
+    // Neither takes what describes another tier: silence would look like an answer about it.
+    const std::vector<CLI::Option*> offline = r->get_options();
+    CLI::Option* const live =
+        r->add_flag("--live", o.live, "what the tier at --address has resolved");
+    CLI::Option* const capture =
+        r->add_flag("--capture", o.capture, "print this machine's environment as JSON");
+    for (CLI::Option* const option : offline) {
+      if (option == r->get_help_ptr()) continue;
+      live->excludes(option);
+      capture->excludes(option);
+    }
+    live->excludes(capture);
   }
 
   command_line& into_;

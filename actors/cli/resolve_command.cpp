@@ -8,7 +8,9 @@
 #include "actors/cli/commands.hpp"
 #include "actors/cli/resolve_text.hpp"
 #include "actors/process/probe_environment.hpp"
+#include "actors/roles/served_model.hpp"
 #include "coordinator/resolution/resolve.hpp"
+#include "kernels/routing/route.hpp"
 #include "schemas/file/input_file.hpp"
 #include "schemas/model/config.hpp"
 #include "schemas/resolution/documents.hpp"
@@ -40,10 +42,27 @@ expected<std::vector<environment>> environments_of(const resolve_options& o,
   return all;
 }
 
-expected<model_description> model_of(const std::string& path) {
+struct wished_model {
+  model_description served;
+  std::optional<quant_kind> quantise;
+};
+
+// By the same functions as a coordinator's start.
+expected<wished_model> model_to_serve(const std::string& path, const config::settings& s) {
   std::error_code none;
   const bool folder = std::filesystem::is_directory(path, none);
-  return read_config(folder ? (std::filesystem::path(path) / "config.json").string() : path);
+  const auto files =
+      read_config(folder ? (std::filesystem::path(path) / "config.json").string() : path);
+  if (!files) return tl::unexpected(files.error());
+  auto served = roles::served_model(s, *files);
+  if (!served) return tl::unexpected(served.error());
+  if (auto fine = kernels::check_routing(
+          {.rule = served->routing, .experts = served->experts, .top_k = served->top_k});
+      !fine)
+    return tl::unexpected(fine.error());
+  const auto quantise = roles::wished_format(s, *files);
+  if (!quantise) return tl::unexpected(quantise.error());
+  return wished_model{std::move(*served), *quantise};
 }
 
 // What a running tier has resolved; the model's name is its own matter.
@@ -71,7 +90,7 @@ expected<exit_code> run_resolve(const command_line& line, const config::settings
   }
   if (o.model.empty())
     return fail(reason::config_invalid, "--model", "not given", "a directory or a config.json");
-  const auto model = model_of(o.model);
+  const auto model = model_to_serve(o.model, s);
   if (!model) return tl::unexpected(model.error());
   auto environments = environments_of(o, s);
   if (!environments) return tl::unexpected(environments.error());
@@ -79,13 +98,18 @@ expected<exit_code> run_resolve(const command_line& line, const config::settings
                                        {.backend = s.backend.force,
                                         .carrier = s.transport.carrier,
                                         .return_mode = s.moe.return_mode,
-                                        .tokens = s.session.max_tokens},
-                                       *model, std::move(*environments));
+                                        .tokens = s.session.max_tokens,
+                                        .workers = s.coordinator.workers,
+                                        .slots = s.worker.slots,
+                                        .allow_degradation = s.backend.allow_degradation,
+                                        .quantise = model->quantise,
+                                        .lora = s.moe.lora == "on"},
+                                       model->served, std::move(*environments));
   if (!request) return tl::unexpected(request.error());
   const auto outcome = coordinator::weigh(*request);
   if (!outcome) return tl::unexpected(outcome.error());
   print(line.json ? resolution::readable_json(outcome->report)
-                  : resolve_text(outcome->report, model->model_type));
+                  : resolve_text(outcome->report, model->served.model_type));
   if (!outcome->refusal) return exit_code::done;
   // The report is the document; the sentence goes beside it.
   std::fflush(stdout);

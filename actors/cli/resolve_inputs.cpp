@@ -1,10 +1,12 @@
 #include "actors/cli/resolve_inputs.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "coordinator/resolution/routing_choice.hpp"
+#include "coordinator/resolution/tier_request.hpp"
+#include "eplb/placement.hpp"
 #include "schemas/file/printable.hpp"
 
 namespace moetier::cli {
@@ -13,19 +15,31 @@ namespace {
 using coordinator::resolution_request;
 using resolution::answer_mode;
 
-expected<void> force(resolution_request& request, const std::string& pair) {
-  const std::size_t equals = pair.find('=');
-  const std::string part = pair.substr(0, equals);
-  const std::string name = equals == pair.npos ? "" : pair.substr(equals + 1);
-  if (!name.empty() && part == "backend") {
-    request.backend = name;
-  } else if (!name.empty() && part == "communication") {
-    request.where.communication = name;
-  } else {
-    return fail(reason::config_invalid, "--force", printable(pair),
-                "backend=NAME, communication=NAME");
+// The parts that --force names, each at most once.
+struct forced_parts {
+  std::string backend;
+  std::string communication;
+};
+
+expected<forced_parts> forced(const std::vector<std::string>& pairs) {
+  forced_parts parts;
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    const std::string part = pair.substr(0, equals);
+    const std::string name = equals == pair.npos ? "" : pair.substr(equals + 1);
+    std::string* const into = part == "backend"         ? &parts.backend
+                              : part == "communication" ? &parts.communication
+                                                        : nullptr;
+    if (into == nullptr || name.empty())
+      return fail(reason::config_invalid, "--force", printable(pair),
+                  "backend=NAME, communication=NAME");
+    if (!into->empty())
+      return fail(reason::config_invalid, "--force",
+                  fmt::format("{0}={1} and {0}={2}", part, printable(*into), printable(name)),
+                  "each part once");
+    *into = name;
   }
-  return {};
+  return parts;
 }
 
 }  // namespace
@@ -34,31 +48,37 @@ expected<resolution_request> resolve_request(const resolve_options& o,
                                              const resolve_defaults& defaults,
                                              const model_description& model,
                                              std::vector<resolution::environment> environments) {
-  resolution_request r;
-  const std::string& mode = o.return_mode.empty() ? defaults.return_mode : o.return_mode;
-  r.what = problem_of(model, mode == "exact" ? answer_mode::exact : answer_mode::partial);
-  r.offline = true;
-  r.allow_degradation = !o.no_degradation;
-  r.backend = defaults.backend;
-  r.where.communication = defaults.carrier;
-  for (const std::string& pair : o.forced) {
-    if (auto known = force(r, pair); !known) return unexpected_error(known.error());
-  }
-  r.routing = coordinator::routing_choice_of(model);
-
+  const auto parts = forced(o.forced);
+  if (!parts) return unexpected_error(parts.error());
   const std::size_t given = environments.size();
-  const std::uint32_t workers = o.workers != 0 ? o.workers : static_cast<std::uint32_t>(given);
-  if (given != 1 && given != workers)
+  std::uint32_t count = o.workers;
+  if (count == 0) count = given == 1 ? defaults.workers : static_cast<std::uint32_t>(given);
+  if (given != 1 && given != count)
     return fail(reason::config_invalid, "--environment", fmt::format("given {} times", given),
-                fmt::format("once, or once for each of {} workers", workers));
-  for (std::uint32_t w = 0; w < workers; ++w)
-    r.workers.push_back({fmt::format("worker@{}", w + 1), environments[given == 1 ? 0 : w]});
+                fmt::format("once, or once for each of {} workers", count));
+  std::vector<resolution::named_environment> workers;
+  for (std::uint32_t w = 0; w < count; ++w)
+    workers.push_back({fmt::format("worker@{}", w + 1), environments[given == 1 ? 0 : w]});
+  // A tier has its workers in the order of their names.
+  std::sort(workers.begin(), workers.end(),
+            [](const auto& a, const auto& b) { return a.worker < b.worker; });
 
-  r.where.workers = workers;
-  r.where.num_slots = o.slots != 0 ? o.slots * workers : model.experts;
-  r.where.eplb = o.eplb.value_or(r.where.num_slots > model.experts);
-  r.where.moe_layers = static_cast<std::uint32_t>(model.moe_layers.size());
-  r.where.tokens_max = o.tokens != 0 ? o.tokens : defaults.tokens;
+  const std::uint32_t each = o.slots != 0 ? o.slots : defaults.slots;
+  std::vector<std::uint32_t> slots(count, each);
+  if (each == 0) slots = eplb::even_partition(model.experts, count);
+  const std::string& mode = o.return_mode.empty() ? defaults.return_mode : o.return_mode;
+  auto r = coordinator::tier_request(
+      model,
+      {.answers = mode == "exact" ? answer_mode::exact : answer_mode::partial,
+       .quantise = defaults.quantise,
+       .lora = defaults.lora,
+       .tokens_max = o.tokens != 0 ? o.tokens : defaults.tokens,
+       .backend = parts->backend.empty() ? defaults.backend : parts->backend,
+       .communication = parts->communication.empty() ? defaults.carrier : parts->communication,
+       .allow_degradation = defaults.allow_degradation && !o.no_degradation},
+      std::move(workers), std::move(slots));
+  r.offline = true;
+  if (o.eplb) r.where.eplb = *o.eplb;
   return r;
 }
 

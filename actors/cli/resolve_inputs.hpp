@@ -23,7 +23,7 @@ struct resolve_options {
   std::string return_mode{};                // empty = the configuration's
   std::vector<std::string> forced{};        // backend=NAME, communication=NAME
   bool no_degradation = false;
-  bool live = false;  // ask the tier at --address
+  bool live = false;     // ask the tier at --address
   bool capture = false;  // print this machine's environment, nothing else
 
   bool operator==(const resolve_options&) const = default;
@@ -35,10 +35,16 @@ struct resolve_defaults {
   std::string carrier = "auto";
   std::string return_mode = "partial";
   std::uint32_t tokens = 0;
+  std::uint32_t workers = 1;
+  std::uint32_t slots = 0;  // of each worker per layer; 0 = as the partition gives
+  bool allow_degradation = true;
+  std::optional<quant_kind> quantise{};  // format of unquantised experts
+  bool lora = false;                     // adapters are to be served
 };
 
-// reason::config_invalid: an unknown part of --force, environments that are neither one nor as many
-// as the workers. Requires: at least one environment.
+// `model` has the operator's routing overrides. reason::config_invalid: an unknown part of --force
+// or one that is given twice, environments that are neither one nor as many as the workers.
+// Requires: at least one environment.
 expected<coordinator::resolution_request> resolve_request(
     const resolve_options& options, const resolve_defaults& defaults,
     const model_description& model, std::vector<resolution::environment> environments);

@@ -55,7 +55,8 @@ std::string resolve_text(const resolution_report& r, const std::string& model) {
 
   const auto& c = r.communication;
   table carriers({"carrier", "answer", "why", "workers"});
-  if (!c.winner.empty()) carriers.add({c.winner, "runs", "", ""});
+  // Without a backend nothing runs, whatever could carry its rows.
+  if (!c.winner.empty()) carriers.add({c.winner, r.winner.empty() ? "eligible" : "runs", "", ""});
   if (!c.fallback.empty()) carriers.add({c.fallback, "fallback", "", ""});
   add_others(carriers, r, c.rejected, c.possible);
   return fmt::format("{}\n{}", text, carriers.text());

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/cli/commands.hpp"
+#include "actors/cli/status_text.hpp"
 #include "actors/cli/table.hpp"
 #include "transport/client/link/tier_link.hpp"
 
@@ -18,31 +19,6 @@ expected<json> parsed(const std::string& text) {
   json document = json::parse(text, nullptr, false);
   if (!document.is_object()) return fail(reason::frame_malformed, "the document is no JSON object");
   return document;
-}
-
-std::string workers_text(const json& status) {
-  table t({"worker", "name", "state", "slots", "backend", "rows", "calls", "beat"});
-  for (const json& w : status.value("workers", json::array())) {
-    t.add({std::to_string(w.value("worker", 0)), w.value("name", ""), w.value("state", ""),
-           std::to_string(w.value("slots", 0)), w.value("backend", ""),
-           std::to_string(w.value("rows_total", std::uint64_t{0})),
-           std::to_string(w.value("calls_total", std::uint64_t{0})),
-           fmt::format("{}ms", w.value("heartbeat_age_ns", std::uint64_t{0}) / k_millisecond)});
-  }
-  return t.text();
-}
-
-std::string sessions_text(const json& status) {
-  const json sessions = status.value("sessions", json::array());
-  if (sessions.empty()) return "no sessions\n";
-  table t({"session", "source", "tenant", "kind", "age", "lease left"});
-  for (const json& s : sessions) {
-    t.add({std::to_string(s.value("session", 0)), std::to_string(s.value("source", 0)),
-           s.value("tenant", ""), s.value("thin", false) ? "thin" : "direct",
-           fmt::format("{}s", s.value("age_ns", std::uint64_t{0}) / k_second),
-           fmt::format("{}ms", s.value("lease_left_ns", std::uint64_t{0}) / k_millisecond)});
-  }
-  return t.text();
 }
 
 // Rows of each worker per layer, how evenly they lie, and which share the hottest expert has.
@@ -105,12 +81,7 @@ expected<exit_code> run_status(const command_line& line) {
     print(*text + "\n");
     return code;
   }
-  print(fmt::format("epoch {}  generation {}  {}\n", status->value("epoch", std::uint64_t{0}),
-                    status->value("generation", std::uint64_t{0}), ready ? "ready" : "not ready"));
-  for (const json& why : status->value("not_ready_reasons", json::array())) {
-    print(fmt::format("  {}\n", why.is_string() ? why.get<std::string>() : ""));
-  }
-  print(fmt::format("\n{}\n{}", workers_text(*status), sessions_text(*status)));
+  print(status_text(*text));
   const auto placement_text = (*link)->document(client::admin_document::placement, line.timeout);
   if (placement_text) {
     const auto placement = parsed(*placement_text);

@@ -141,7 +141,8 @@ constexpr key_row k_rows[] = {
      MOETIER_PUT(put_logical(s.gateway.enabled, text)),
      MOETIER_SHOW(s.gateway.enabled ? "true" : "false")},
     {"backend.force", "--backend", k_up | k_coordinator, "auto, a family or a backend's name",
-     "which backend computes; a forced one that cannot run is an error",
+     "which backend computes: one backend runs or the tier is not ready; a family is preferred, "
+     "else a slower stand-in runs as degraded",
      MOETIER_TEXT(backend.force)},
     {"backend.allow_degradation", "", 0, "true or false",
      "whether a slower backend may stand in for the one asked for",

@@ -15,7 +15,6 @@
 #include "actors/process/random.hpp"
 #include "actors/roles/ending.hpp"
 #include "actors/roles/router_shelf.hpp"
-#include "actors/roles/routing_digest.hpp"
 #include "actors/roles/served_model.hpp"
 #include "actors/roles/text_file.hpp"
 #include "coordinator/gateway/gateway.hpp"
@@ -24,6 +23,7 @@
 #include "coordinator/rpc/tier_document.hpp"
 #include "eplb/plan_file.hpp"
 #include "coordinator/resolution/resolve.hpp"
+#include "coordinator/resolution/tier_request.hpp"
 #include "kernels/routing/route.hpp"
 #include "schemas/model/config.hpp"
 #include "workers/weights/checkpoint.hpp"
@@ -38,13 +38,13 @@ constexpr duration_ns k_teardown_limit = 500 * k_millisecond;
 // What is wrong with the wishes whoever the workers are: an unknown name, a routing method whose
 // tables the model lacks.
 expected<void> check_wishes(const coordinator::core_options& o) {
-  coordinator::resolution_request any;
-  any.what = resolution::problem_of(o.model, o.answers, dtype::f32);
-  any.where.num_slots = o.model.experts;
-  any.where.tokens_max = o.tokens_max;
-  any.where.communication = o.communication;
-  any.workers = {{"any", {}}};
-  any.backend = o.backend_force;
+  auto any = coordinator::tier_request(o.model,
+                                       {.answers = o.answers,
+                                        .quantise = o.quantise,
+                                        .tokens_max = o.tokens_max,
+                                        .backend = o.backend_force,
+                                        .communication = o.communication},
+                                       {{"any", {}}}, {o.model.experts});
   any.offline = true;
   const auto weighed = coordinator::weigh(any);
   if (!weighed && weighed.error().why == reason::config_invalid)
@@ -67,10 +67,6 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   o.checkpoint_fingerprint = files.model().fingerprint;
   auto tables = files.read_routing_tables();
   if (!tables) return tl::unexpected(config::of_input_file(tables.error()));
-  const auto routing = routing_digest(files, *tables);
-  if (!routing) return tl::unexpected(config::of_input_file(routing.error()));
-  o.routing_digest = *routing;
-  o.checkpoint_digest = files.digest();
   o.tables = std::make_shared<const routing_tables>(std::move(*tables));
   const auto format = wished_format(s, files.model());
   if (!format) return tl::unexpected(format.error());
@@ -161,7 +157,6 @@ class coordinator_process final {
     routers_ = std::make_unique<router_shelf>(*files_);
     auto options = core_options_from(settings_, *files_);
     if (!options) return tl::unexpected(options.error());
-    if (auto fits = check_stored(*options); !fits) return tl::unexpected(fits.error());
     if (auto made = open_gateway(); !made) return tl::unexpected(made.error());
 
     const auto& security = settings_.security;
@@ -211,20 +206,6 @@ class coordinator_process final {
     if (!stored || stored->model_fingerprint == model.fingerprint) return {};
     return fail(reason::model_mismatch, fmt::format("{:016x}", model.fingerprint),
                 fmt::format("{:016x}, by its durable record", stored->model_fingerprint));
-  }
-
-  // Nor are other weights served under a plan that was checked with these.
-  expected<void> check_stored(const coordinator::core_options& options) const {
-    const auto& stored = store_->stored();
-    if (!stored || stored->generation.value == 0) return {};
-    const auto fits = [](const char* what, std::uint64_t now,
-                         std::uint64_t kept) -> expected<void> {
-      if (now == kept) return {};
-      return fail(reason::record_mismatch, what, fmt::format("{:016x}", now),
-                  fmt::format("{:016x}", kept));
-    };
-    if (auto ok = fits("routers", options.routing_digest, stored->routing_digest); !ok) return ok;
-    return fits("weight files", options.checkpoint_digest, stored->checkpoint_digest);
   }
 
   expected<void> open_gateway() {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "coordinator/core/state.hpp"
-#include "coordinator/resolution/routing_choice.hpp"
+#include "coordinator/resolution/tier_request.hpp"
 #include "schemas/resolution/documents.hpp"
 
 namespace moetier::coordinator {
@@ -24,27 +24,25 @@ std::uint32_t core::state::shared_experts_held() const noexcept {
 }
 
 expected<resolved_tier> core::state::resolve_for(const eplb::placement& placed) const {
-  resolution_request r;
-  r.what = resolution::problem_of(options.model, options.answers, dtype::f32);
-  if (options.quantise) r.what.quant = *options.quantise;
-  r.where.workers = static_cast<std::uint32_t>(placed.spans().size());
-  r.where.moe_layers = static_cast<std::uint32_t>(placed.layers().size());
+  std::vector<resolution::named_environment> workers;
+  std::vector<std::uint32_t> slots;
   for (const auto& span : placed.spans()) {
-    r.where.slots_per_worker.push_back(span.slots);
-    r.where.num_slots += span.slots;
+    slots.push_back(span.slots);
     const member& m = members.at(span.name);
     auto seen = resolution::read_environment(text_of(m.told.environment), m.name);
     if (!seen) return unexpected_error(std::move(seen.error()));
-    r.workers.push_back({m.name, std::move(*seen)});
+    workers.push_back({m.name, std::move(*seen)});
   }
-  r.where.eplb = r.where.num_slots > options.model.experts;
-  r.where.tokens_max = options.tokens_max;
-  r.where.lora_routed = options.lora;
-  r.where.communication = options.communication;
-  r.backend = options.backend_force;
-  r.allow_degradation = options.allow_degradation;
+  resolution_request r = tier_request(options.model,
+                                      {.answers = options.answers,
+                                       .quantise = options.quantise,
+                                       .lora = options.lora,
+                                       .tokens_max = options.tokens_max,
+                                       .backend = options.backend_force,
+                                       .communication = options.communication,
+                                       .allow_degradation = options.allow_degradation},
+                                      std::move(workers), std::move(slots));
   r.failures = failures;
-  r.routing = routing_choice_of(options.model);
   r.epoch = durable.epoch.value;
   return weigh(r);
 }

@@ -43,6 +43,19 @@ void add(std::vector<const backend_candidate*>& to, std::span<const backend_cand
   }
 }
 
+// A candidate's name without what its identity adds, in one spelling: "CPU_AVX2" of
+// "moetier.cpu.avx2.none", "cpu.avx2" and "cpu_avx2". An identity of another format than `quant`
+// stays what it is: it names nothing here.
+std::string bare_name(std::string_view name, std::optional<quant_kind> quant = std::nullopt) {
+  std::string text = upper_case(name);
+  std::replace(text.begin(), text.end(), '.', '_');
+  constexpr std::string_view k_provider = "MOETIER_";
+  if (!text.starts_with(k_provider)) return text;
+  const std::string kernel = text.substr(k_provider.size());
+  const std::string format = quant ? fmt::format("_{}", upper_case(quant_name(*quant))) : "";
+  return kernel.ends_with(format) ? kernel.substr(0, kernel.size() - format.size()) : text;
+}
+
 std::string allowed_names(std::span<const backend_candidate> candidates) {
   std::string names = "AUTO";
   for (const backend_family family : k_families)
@@ -95,11 +108,14 @@ expected<backend_order> backend_order_of(const resolution_request& request) {
   }
   if (order_family(request, order)) return order;
   // Its own name comes after the families', so that REFERENCE is one.
-  add(order.asked, request.backends, order,
-      [&](const backend_candidate& c) { return upper_case(c.short_name) == order.literal; });
+  const std::string given = bare_name(request.backend, request.what.quant);
+  add(order.asked, request.backends, order, [&](const backend_candidate& c) {
+    return bare_name(c.short_name) == given || bare_name(c.kernel) == given;
+  });
   if (order.asked.empty())
     return fail(reason::config_invalid, "backend.force", printable(request.backend),
                 allowed_names(request.backends));
+  order.literal = upper_case(order.asked.front()->short_name);
   return order;
 }
 

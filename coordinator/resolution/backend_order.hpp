@@ -2,7 +2,8 @@
 // From the name that an operator gave to the candidates it stands for: first those that were asked
 // for, then those that are taken instead, as degraded. AUTO asks for the fast candidates of the
 // workers' devices; a family asks for its members and falls back to the devices' own family; one
-// candidate's name stands for itself alone. The reference family has no fallback. Thread: any
+// candidate's name stands for itself alone, in every form that reports print: "cpu_avx2",
+// "cpu.avx2", "moetier.cpu.avx2.none". The reference family has no fallback. Thread: any
 // (pure).
 
 #include <span>

@@ -37,7 +37,7 @@ struct resolution_request {
   std::vector<resolution::named_environment> workers;  // one for each of where.workers
   // Hash of the problem that each worker made from its own checkpoint; empty = not reported.
   std::vector<std::uint64_t> problem_hashes;
-  std::string backend = "AUTO";  // any case: AUTO, a family, or one candidate's short name
+  std::string backend = "AUTO";  // any case: AUTO, a family, or a candidate
   bool allow_degradation = true;
   // Whether abstaining counts as possible; else it is a rejection, not_proven.
   bool offline = false;

@@ -123,6 +123,7 @@ class weighing final {
   void finish() {
     if (report_.winner.empty()) {
       report_.communication = std::move(explained_);
+      if (may_run()) report_.selected = selected_by::undecided;
       return;
     }
     if (report_.degraded()) report_.degraded_from = std::move(trail_);
@@ -145,7 +146,7 @@ class weighing final {
                             fmt::format("{}: {}", reject_name(c.why), c.detail));
       }
     }
-    if (may_run()) return std::nullopt;
+    if (report_.selected == selected_by::undecided) return std::nullopt;
     return make_error(reason::backend_unresolved, asked_reasons());
   }
 

@@ -91,8 +91,9 @@ struct size_multiples {
 size_multiples multiples_of(const backend_candidate& candidate, quant_kind quant) noexcept;
 
 // Whether the candidate can compute this problem in this deployment on one worker. Asks about
-// itself, format, types, device, sizes, slots, topology, scheduler, replicas, routing,
-// capabilities, memory, and last whether it is built, in this order; the first reason stands. LoRA,
+// itself, device, format and type of the weights, sizes, slots, topology, scheduler, replicas,
+// routing, capabilities, workload, memory, whether it is built, and last the type of the rows, in
+// this order; the first reason stands. LoRA,
 // activations, exact answers and carriers are asked by the resolver. Requires: checked values.
 resolution::verdict can_implement(const backend_candidate& candidate, const resolution::problem& p,
                                   const resolution::deployment& d,

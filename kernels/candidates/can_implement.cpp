@@ -27,9 +27,10 @@ class questions final {
   verdict ask() {
     using question = void (questions::*)();
     for (const question q :
-         {&questions::itself, &questions::types, &questions::device, &questions::sizes,
+         {&questions::itself, &questions::device, &questions::weights, &questions::sizes,
           &questions::slots, &questions::topology, &questions::replicas, &questions::routing,
-          &questions::capabilities, &questions::workload, &questions::memory, &questions::built}) {
+          &questions::capabilities, &questions::workload, &questions::memory, &questions::built,
+          &questions::rows}) {
       (this->*q)();
       if (refusal_) return *refusal_;
     }
@@ -55,7 +56,7 @@ class questions final {
     if (c_.deprecated) refuse(reject_reason::backend_deprecated, "it is no longer chosen");
   }
 
-  void types() {
+  void weights() {
     if (!holds(c_.quants, p_.quant)) {
       std::string takes;
       for (unsigned q = 0; q < k_quant_kinds; ++q) {
@@ -69,6 +70,10 @@ class questions final {
     if (p_.quant == quant_kind::none && !holds(c_.stored, p_.stored))
       refuse(reject_reason::dtype_unsupported, "weights are {}; it takes {}", dtype_name(p_.stored),
              types_in(c_.stored));
+  }
+
+  // Last: the tier chooses this type, nobody who reads the answer can.
+  void rows() {
     if (!holds(c_.rows, p_.dtype_act))
       refuse(reject_reason::dtype_unsupported, "hidden rows are {}; it takes {}",
              dtype_name(p_.dtype_act), types_in(c_.rows));
@@ -193,8 +198,8 @@ class questions final {
   void workload() {
     const std::uint64_t rows = resolution::rows_of_chunk(d_);
     if (c_.rows_max != 0 && rows > c_.rows_max)
-      refuse(reject_reason::workload_infeasible, "a chunk has {} rows; at most {}", rows,
-             c_.rows_max);
+      refuse(reject_reason::workload_infeasible,
+             "a chunk has {} rows; at most {} (session.max_tokens, --tokens)", rows, c_.rows_max);
   }
 
   // A lower bound: the canonical bytes of all weights of the fullest worker.
@@ -219,7 +224,7 @@ class questions final {
   void built() {
     const std::vector<std::string>* const here = needed("kernels", e_.kernels);
     if (here != nullptr && std::find(here->begin(), here->end(), c_.kernel) == here->end())
-      refuse(reject_reason::dep_missing, "this build has no {}", c_.kernel);
+      refuse(reject_reason::dep_missing, "the worker's build has no {}", c_.kernel);
   }
 
   const backend_candidate& c_;

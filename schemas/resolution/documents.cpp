@@ -61,7 +61,13 @@ expected<deployment> read_deployment(std::string_view text, std::string_view nam
 }
 
 expected<environment> read_environment(std::string_view text, std::string_view name) {
-  return read<environment>(k_environment, "environment", text, name);
+  auto e = read<environment>(k_environment, "environment", text, name);
+  if (!e || e->device) return e;
+  std::string allowed;
+  for (unsigned i = 0; i < words_of(device_kind{}); ++i)
+    allowed += fmt::format("{}{}", i == 0 ? "" : ", ", word_of(static_cast<device_kind>(i)));
+  return fail(reason::file_malformed, name,
+              fmt::format("environment needs device, one of {}", allowed));
 }
 
 }  // namespace moetier::resolution

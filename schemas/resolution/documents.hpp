@@ -2,8 +2,9 @@
 // Problem, deployment and environment as JSON documents, each with a schema field:
 // "moetier.problem/1", "moetier.deployment/1", "moetier.environment/1". Reading trusts nothing:
 // reason::file_malformed names the file and the key, reason::limit_exceeded a document that is too
-// large, and values are checked as check_problem() and check_deployment() do. Writing then reading
-// gives the same value. Thread: any (pure).
+// large, and values are checked as check_problem() and check_deployment() do. An environment
+// must name its device; every other field that it leaves out is unknown. Writing then reading gives
+// the same value. Thread: any (pure).
 
 #include <string>
 #include <string_view>

@@ -86,6 +86,15 @@ class json_reader final {
     take(fmt::format("{} {}", place_, name), *at, value.emplace());
   }
 
+  // The same for a table: what it does not name is unknown.
+  void operator()(std::string_view name, std::map<std::string, std::string>& table) {
+    if (!problem_.empty()) return;
+    known_.emplace(name);
+    const auto at = object_.find(std::string(name));
+    if (at == object_.end() || at->is_null()) return table.clear();
+    take(fmt::format("{} {}", place_, name), *at, table);
+  }
+
   // A key that walk() does not visit.
   void also(std::string_view name) { known_.emplace(name); }
   void refuse(std::string what) {

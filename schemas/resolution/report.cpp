@@ -23,9 +23,10 @@ void add(std::string& text, std::string_view kind, const std::vector<rejection>&
 }  // namespace
 
 std::string describe(const resolution_report& r) {
-  if (r.selected == selected_by::failed)
-    return fmt::format("backend {} failed: {} candidates rejected, {} possible", r.requested,
-                       r.rejected.size(), r.possible.size());
+  if (r.winner.empty())
+    return fmt::format("backend {} {}: {} candidate{} rejected, {} possible", r.requested,
+                       word_of(r.selected), r.rejected.size(), r.rejected.size() == 1 ? "" : "s",
+                       r.possible.size());
   std::string text =
       fmt::format("backend {} ({}", r.winner, r.degraded() ? "degraded" : word_of(r.selected));
   if (r.degraded())

@@ -40,12 +40,14 @@ enum class selected_by : std::uint8_t {
   pinned = 0,     // the first that can run of what was asked for
   heuristic = 1,  // a fallback: degraded
   failed = 2,     // nothing can run
+  undecided = 3,  // offline: nothing is sure to run, something possible is
 };
-constexpr unsigned words_of(selected_by) noexcept { return 3; }
+constexpr unsigned words_of(selected_by) noexcept { return 4; }
 constexpr std::string_view word_of(selected_by value) noexcept {
   switch (value) {
     case selected_by::pinned: return "pinned";
     case selected_by::heuristic: return "heuristic";
+    case selected_by::undecided: return "undecided";
     case selected_by::failed: break;
   }
   return "failed";
@@ -71,10 +73,10 @@ struct carrier_choice {
 };
 
 struct resolution_report {
-  std::string winner;     // "moetier.cpu.avx2.none"; empty = failed
+  std::string winner;     // "moetier.cpu.avx2.none"; empty = failed or undecided
   std::string requested;  // "AUTO"
   selected_by selected = selected_by::failed;
-  std::uint64_t resolution_id = 0;                                    // 0 = failed
+  std::uint64_t resolution_id = 0;                                    // 0 = no winner
   std::uint64_t epoch = 0;                                            // set by whoever commits it
   std::vector<std::pair<std::string, std::string>> env_fingerprints;  // worker, fingerprint
   std::vector<std::string> eligible;                                  // in order of preference

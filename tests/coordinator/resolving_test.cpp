@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "coordinator/resolution/resolve.hpp"
+#include "coordinator/resolution/tier_request.hpp"
 #include "tests/coordinator/core_bench.hpp"
 
 namespace moetier::coordinator {
@@ -27,6 +29,24 @@ TEST(coordinator_resolving, every_worker_is_told_the_same_choice_and_rows_carry_
   EXPECT_EQ(b.snapshot()->backend, "moetier.cpu.avx2.none");
   EXPECT_TRUE(b.snapshot()->exact_allowed);
   EXPECT_EQ(b.view().resolved->resolution_id, a.resolution_id);
+}
+
+TEST(coordinator_resolving, is_asked_with_the_same_request_as_offline) {
+  bench b;
+  b.options.quantise = quant_kind::mxfp4;
+  b.options.model.hidden_size = b.options.model.intermediate_size = 32;
+  b.options.tokens_max = 64;
+  b.serve();
+  resolution_request offline =
+      tier_request(b.options.model, {.quantise = quant_kind::mxfp4, .tokens_max = 64},
+                   {{"a", toy::cpu_environment()}, {"b", toy::cpu_environment()}}, {4, 4});
+  offline.offline = true;
+  offline.epoch = b.view().resolved->epoch;  // a running tier has one
+  const auto outcome = weigh(offline);
+  ASSERT_TRUE(outcome) << outcome.error().text;
+  EXPECT_EQ(readable_json(*b.view().resolved), readable_json(outcome->report));
+  EXPECT_EQ(outcome->report.what.quant, quant_kind::mxfp4);
+  EXPECT_EQ(outcome->report.what.dtype_act, dtype::f32);
 }
 
 TEST(coordinator_resolving, one_failed_preparation_moves_all_workers) {

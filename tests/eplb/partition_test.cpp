@@ -54,19 +54,25 @@ TEST(partition_check, refuses_what_no_backend_could_divide) {
             "4 experts cannot be divided over 8 workers: give at most 4 workers, or 8 slots with "
             "replicas");
   EXPECT_EQ(said(8, {.workers = 2, .num_slots = 12}, true),
-            "8 experts cannot be divided over 2 workers: 12 slots per layer without replicas; give "
-            "8, or turn them on");
+            "8 experts cannot be divided over 2 workers: 12 slots per layer over all workers; "
+            "without replicas it takes 8: give each worker 4 slots, or turn replicas on");
+  EXPECT_EQ(said(256, {.workers = 32, .num_slots = 64}, true),
+            "256 experts cannot be divided over 32 workers: 64 slots per layer over all workers; "
+            "without replicas it takes 256: give each worker 8 slots");
+  EXPECT_EQ(said(10, {.workers = 4, .num_slots = 8}, true),
+            "10 experts cannot be divided over 4 workers: 8 slots per layer over all workers; "
+            "without replicas it takes 10: give each worker at least 3 slots, with replicas");
 }
 
 TEST(partition_check, wants_with_replicas_a_slot_for_every_expert_and_every_worker) {
   EXPECT_EQ(said(8, {.workers = 4, .num_slots = 12, .eplb = true}, false), "eligible");
   EXPECT_EQ(said(4, {.workers = 8, .num_slots = 8, .eplb = true}, false), "eligible");
   EXPECT_EQ(said(10, {.workers = 4, .num_slots = 8, .eplb = true}, false),
-            "10 experts cannot be divided over 4 workers: 8 slots per layer are too few; give at "
-            "least 12");
+            "10 experts cannot be divided over 4 workers: 8 slots per layer over all workers are "
+            "too few; give each worker at least 3, 12 in all");
   EXPECT_EQ(said(4, {.workers = 8, .num_slots = 4, .eplb = true}, false),
-            "4 experts cannot be divided over 8 workers: 4 slots per layer are too few; give at "
-            "least 8");
+            "4 experts cannot be divided over 8 workers: 4 slots per layer over all workers are "
+            "too few; give each worker at least 1, 8 in all");
 }
 
 TEST(partition_check, wants_uneven_replicas_listed_worker_by_worker) {

@@ -6,6 +6,8 @@ import subprocess
 import tempfile
 import unittest
 
+from process_tier import ProcessTier
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOETIER = os.path.join(os.environ["MOETIER_BIN"], "moetier")
 MODEL = ROOT / "tests/data/configs/deepseek_v3"
@@ -69,6 +71,31 @@ class UnexplainedChoice(unittest.TestCase):
             here = resolve("--model", model, "-o", "json")
         self.assertEqual(0, ran.returncode, ran.stderr)
         self.assertEqual(ran.stdout, here.stdout)
+
+    def test_a_running_tier_and_the_offline_command_give_the_same_report(self):
+        settings = ["--set", "model.quantise=mxfp4", "--set", "model.routing.method=renormalize_naive",
+                    "--set", "session.max_tokens=64"]
+        with ProcessTier(workers=2, settings=settings) as tier:
+            live = json.loads(tier.command("resolve", "--live", "-o", "json").stdout)
+        ran = resolve("--model", ROOT / "deploy/demo/model", "--workers", 2, *settings, "-o", "json")
+        self.assertEqual(0, ran.returncode, ran.stderr)
+        offline = json.loads(ran.stdout)
+        # What a running tier alone knows: its epoch, and its workers' own settings.
+        for report in (live, offline):
+            del report["epoch"], report["env_fingerprints"]
+        self.assertEqual(live, offline)
+        self.assertEqual("mxfp4", live["problem"]["quant"])
+        self.assertEqual("renormalize_naive", live["problem"]["routing"])
+        self.assertNotEqual("0" * 16, live["resolution_id"])
+
+    def test_settings_forbid_degrading_as_the_flag_does(self):
+        ran = resolve("--model", MODEL, "--environment", CPU, "--set", "backend.force=FUSED",
+                      "--set", "backend.allow_degradation=false")
+        self.assertEqual(4, ran.returncode)
+        self.assertIn("degrading is forbidden", ran.stderr)
+        twice = resolve("--model", MODEL, "--environment", CPU, "--set", "model.quantise=mxfp4")
+        self.assertEqual(2, twice.returncode)
+        self.assertIn("model.quantise", twice.stderr)
 
     def test_workers_that_do_not_agree_end_with_4(self):
         other = json.loads(CPU.read_text())

@@ -71,7 +71,8 @@ class questions final {
       refuse(reject_reason::workload_infeasible, "{} experts a token; at most {}", p_.top_k,
              c_.limits.top_k);
     if (c_.limits.tokens != 0 && d_.tokens_max > c_.limits.tokens)
-      refuse(reject_reason::workload_infeasible, "{} tokens of a source; at most {}", d_.tokens_max,
+      refuse(reject_reason::workload_infeasible,
+             "{} tokens of a source; at most {} (session.max_tokens, --tokens)", d_.tokens_max,
              c_.limits.tokens);
     const auto stride = static_cast<std::uint32_t>(p_.hidden_size * dtype_bytes(p_.dtype_act));
     if (stride % c_.limits.stride_bytes != 0)
@@ -93,7 +94,7 @@ class questions final {
     if (!e_.carriers) {
       unknown_.emplace_back("carriers");
     } else if (std::find(e_.carriers->begin(), e_.carriers->end(), c_.name) == e_.carriers->end()) {
-      refuse(reject_reason::dep_missing, "this build or machine has no {}", c_.name);
+      refuse(reject_reason::dep_missing, "the worker's build or machine has no {}", c_.name);
     }
   }
 

@@ -27,7 +27,6 @@ struct plan_loaded {
   generation_number generation;
   plan_hash plan;
   std::vector<std::uint64_t> checksums;
-  std::uint64_t shared_digest = 0;  // of the shared experts' checksums; 0 = none
 };
 struct plan_load_failed {
   generation_number generation;

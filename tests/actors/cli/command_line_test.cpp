@@ -88,6 +88,28 @@ TEST(command_line, adapters_are_listed_loaded_by_name_and_directory_and_dropped_
   }
 }
 
+TEST(command_line, resolve_live_and_capture_take_nothing_that_describes_another_tier) {
+  EXPECT_TRUE(accepted({"resolve", "--live", "--address", "h:1"}).resolve.live);
+  const std::vector<std::vector<const char*>> offline{
+      {"--model", "/m"},  {"--environment", "a"},     {"--workers", "2"},
+      {"--tokens", "1"},  {"--slots", "4"},           {"--eplb", "on"},
+      {"--force", "b=c"}, {"--return-mode", "exact"}, {"--no-degradation"}};
+  for (const auto& words : offline) {
+    for (const char* mode : {"--live", "--capture"}) {
+      std::vector<const char*> line{"resolve", mode};
+      line.insert(line.end(), words.begin(), words.end());
+      testing::internal::CaptureStderr();
+      const auto parsed = parse(line);
+      const std::string said = testing::internal::GetCapturedStderr();
+      EXPECT_NE(said.find(words.front()), said.npos) << said;
+      EXPECT_NE(said.find(mode), said.npos) << said;
+      ASSERT_TRUE(std::holds_alternative<exit_code>(parsed)) << mode << " " << words.front();
+      EXPECT_EQ(std::get<exit_code>(parsed), exit_code::usage);
+    }
+  }
+  EXPECT_EQ(refused({"resolve", "--live", "--capture"}), exit_code::usage);
+}
+
 TEST(command_line, values_that_are_none_are_usage_errors) {
   for (const char* address : {"x", "", "h:", "h:0", ":1", "h:70000"}) {
     EXPECT_EQ(refused({"status", "--address", address}), exit_code::usage) << address;

@@ -1,5 +1,7 @@
 #include "actors/cli/resolve_inputs.hpp"
 
+#include <sstream>
+
 #include <gtest/gtest.h>
 
 #include "actors/cli/resolve_text.hpp"
@@ -80,6 +82,38 @@ TEST(resolve_inputs, take_forced_parts_and_refuse_others) {
   }
 }
 
+TEST(resolve_inputs, take_each_forced_part_once) {
+  EXPECT_EQ(refused({.forced = {"backend=cpu", "communication=ucx", "backend=cpu_ref"}}, 1),
+            "setting --force is backend=cpu and backend=cpu_ref; allowed: each part once");
+}
+
+TEST(resolve_inputs, follow_the_settings_as_a_tier_would) {
+  model_description plain = deepseek();
+  plain.format = {};
+  const auto with = [&](const resolve_options& o) {
+    const auto r = resolve_request(o,
+                                   {.backend = "cpu_ref",
+                                    .carrier = "ucx",
+                                    .tokens = 7,
+                                    .workers = 4,
+                                    .slots = 70,
+                                    .allow_degradation = false,
+                                    .quantise = quant_kind::mxfp4},
+                                   plain, {resolution::cpu_machine()});
+    EXPECT_TRUE(r) << (r ? "" : r.error().text);
+    return r ? *r : coordinator::resolution_request{};
+  };
+  const auto r = with({});
+  EXPECT_EQ(r.backend, "cpu_ref");
+  EXPECT_EQ(r.where.communication, "ucx");
+  EXPECT_EQ(r.where.tokens_max, 7u);
+  EXPECT_EQ(r.where.slots_per_worker, (std::vector<std::uint32_t>{70, 70, 70, 70}));
+  EXPECT_TRUE(r.where.eplb);
+  EXPECT_FALSE(r.allow_degradation);
+  EXPECT_EQ(r.what.quant, quant_kind::mxfp4);
+  EXPECT_EQ(with({.workers = 3, .slots = 90}).where.num_slots, 270u);
+}
+
 TEST(resolve_inputs, want_one_environment_or_one_each) {
   EXPECT_EQ(refused({.workers = 3}, 3), "ok");
   EXPECT_EQ(refused({}, 2), "ok");
@@ -122,6 +156,44 @@ TEST(resolve_text, shows_each_candidate_with_its_answer) {
     EXPECT_NE(text.find(identity_of(c, quant_kind::fp8_block)), text.npos) << c.short_name;
   for (const auto& c : transport::carrier_candidates())
     EXPECT_NE(text.find(c.name), text.npos) << c.name;
+}
+
+// The words of a table's row, one space between them.
+std::string row_of(const std::string& text, const std::string& first) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(first + " ", 0) != 0) continue;
+    std::istringstream words(line);
+    std::string row;
+    for (std::string word; words >> word;) row += (row.empty() ? "" : " ") + word;
+    return row;
+  }
+  return {};
+}
+
+TEST(resolve_text, says_that_a_carrier_runs_only_where_a_backend_does) {
+  resolve_options o{.workers = 8};
+  const auto ran = coordinator::weigh(accepted(o, deepseek(), {shipped("cpu_avx2.json")}));
+  ASSERT_TRUE(ran);
+  EXPECT_EQ(row_of(resolve_text(ran->report, "m"), "ucx.two_sided"), "ucx.two_sided runs");
+  o.forced = {"backend=sm90_fp8"};
+  const auto failed = coordinator::weigh(accepted(o, deepseek(), {shipped("cpu_avx2.json")}));
+  ASSERT_TRUE(failed);
+  EXPECT_TRUE(failed->refusal);
+  EXPECT_EQ(row_of(resolve_text(failed->report, "m"), "ucx.two_sided"), "ucx.two_sided eligible");
+}
+
+TEST(resolve_text, calls_a_choice_undecided_while_something_is_possible) {
+  environment unknown = shipped("cpu_avx2.json");
+  unknown.kernels.reset();
+  const auto outcome = coordinator::weigh(accepted({.workers = 8}, deepseek(), {unknown}));
+  ASSERT_TRUE(outcome);
+  EXPECT_FALSE(outcome->refusal);
+  EXPECT_NE(resolve_text(outcome->report, "m").find("backend AUTO undecided: "), std::string::npos);
+  const auto forced = coordinator::weigh(
+      accepted({.workers = 8, .forced = {"backend=sm90_fp8"}}, deepseek(), {unknown}));
+  ASSERT_TRUE(forced);
+  EXPECT_NE(resolve_text(forced->report, "m").find("backend SM90_FP8 failed: "), std::string::npos);
 }
 
 }  // namespace

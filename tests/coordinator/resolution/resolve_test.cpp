@@ -156,6 +156,29 @@ TEST(names, that_are_unknown_are_refused_before_any_report) {
             "nccl.all_to_all, ucx.one_sided, ucx.two_sided, nccl.all_gather, ucx.all_gather");
 }
 
+TEST(names, of_a_candidate_are_taken_in_every_form_that_reports_print) {
+  resolution_request r = small_request();
+  for (const char* name :
+       {"moetier.cpu.avx2.none", "cpu.avx2", "CPU_AVX2", "cpu_avx2", "MOETIER.CPU.AVX2.NONE"}) {
+    r.backend = name;
+    EXPECT_EQ(report_of(r).winner, k_avx2) << name;
+    EXPECT_EQ(report_of(r).requested, "CPU_AVX2") << name;
+  }
+  r = small_request(gpu_machine());
+  r.what.quant = quant_kind::fp8_block;
+  for (const char* name :
+       {"cuda_sm90_fp8", "sm90_fp8", "cuda.sm90_fp8", "moetier.cuda.sm90_fp8.fp8_block"}) {
+    r.backend = name;
+    EXPECT_EQ(report_of(r).winner, "moetier.cuda.sm90_fp8.fp8_block") << name;
+  }
+  // Another format's identity, a part of a name, a provider alone.
+  for (const char* name : {"moetier.cuda.sm90_fp8.none", "moetier.cuda.sm90_fp8", "avx2",
+                           "moetier.", "moetier.fp8_block", "moetier_fp8_block"}) {
+    r.backend = name;
+    EXPECT_EQ(refusal_of(r).rfind("config_invalid: setting backend.force is", 0), 0u) << name;
+  }
+}
+
 TEST(names, of_one_candidate_have_no_fallback) {
   resolution_request r = small_request();
   r.backend = "cpu_avx2";
@@ -187,10 +210,9 @@ TEST(names, of_the_oracle_stay_without_fallback) {
   EXPECT_EQ(report_of(r).winner, "moetier.reference.scalar.none");
   EXPECT_EQ(report_of(r).eligible.size(), 1u);
   for (auto& w : r.workers) w.seen.kernels = {{"cpu.avx2", "cpu.ref"}};
-  EXPECT_EQ(
-      refusal_of(r),
-      "backend_unresolved: no backend: moetier.reference.scalar.none: dep_missing: this build "
-      "has no reference.scalar");
+  EXPECT_EQ(refusal_of(r),
+            "backend_unresolved: no backend: moetier.reference.scalar.none: dep_missing: the "
+            "worker's build has no reference.scalar");
 }
 
 TEST(adapters, are_taken_over_plain_weights_only) {
@@ -323,9 +345,10 @@ TEST(carriers, asked_for_by_name_run_or_fail_with_what_lacks) {
   EXPECT_EQ(rejection_of(report.communication.rejected, "nvlink.one_sided"),
             "path_not_enabled: ucx.two_sided was asked for (worker@1,worker@2)");
   r.where.communication = "nccl.all_to_all";
-  EXPECT_EQ(refusal_of(r),
-            "carrier_unavailable: carrier nccl.all_to_all cannot run: dep_missing: this build or "
-            "machine has no nccl.all_to_all");
+  EXPECT_EQ(
+      refusal_of(r),
+      "carrier_unavailable: carrier nccl.all_to_all cannot run: dep_missing: the worker's build or "
+      "machine has no nccl.all_to_all");
   EXPECT_EQ(report_of(r).winner, "");
 }
 

@@ -97,9 +97,9 @@ TEST(can_implement, knows_processors_and_devices) {
 TEST(can_implement, explains_a_size_that_no_fast_kernel_takes_even_where_none_is_built) {
   question q("sm90_bf16", gpu_machine());
   q.e.kernels = {{"cpu.avx2", "cpu.ref"}};
-  EXPECT_EQ(q.answer(), "dep_missing: this build has no cuda.sm90_bf16");
+  EXPECT_EQ(q.answer(), "dep_missing: the worker's build has no cuda.sm90_bf16");
   q.p.hidden_size = 2880;
-  EXPECT_EQ(q.answer(), "dep_missing: this build has no cuda.sm90_bf16");
+  EXPECT_EQ(q.answer(), "dep_missing: the worker's build has no cuda.sm90_bf16");
   q.p.hidden_size = 2890;
   EXPECT_EQ(q.answer(),
             "shape_unaligned: hidden size 2890 is no multiple of 64; the nearest is 2880");
@@ -127,6 +127,18 @@ TEST(can_implement, wants_whole_groups_of_scales) {
   EXPECT_EQ(multiples_of(named("cuda_ref"), quant_kind::nvfp4).hidden, 16u);
 }
 
+TEST(can_implement, names_the_device_before_formats_and_types_and_the_rows_last) {
+  question q("sm90_fp8");
+  q.p.dtype_act = dtype::f32;
+  EXPECT_EQ(q.answer(), "sm_unsupported: it needs a CUDA device; this worker has none");
+  q.e = gpu_machine();
+  EXPECT_EQ(q.answer(), "quant_unsupported: weights are unquantised; it takes fp8_block");
+  q.p.quant = quant_kind::fp8_block;
+  EXPECT_EQ(q.answer(), "dtype_unsupported: hidden rows are f32; it takes bf16");
+  q.e.kernels->clear();
+  EXPECT_EQ(q.answer().rfind("dep_missing", 0), 0u) << q.answer();
+}
+
 TEST(can_implement, knows_formats_and_types) {
   question q("sm90_fp8", gpu_machine());
   EXPECT_EQ(q.answer(), "quant_unsupported: weights are unquantised; it takes fp8_block");
@@ -141,7 +153,9 @@ TEST(can_implement, knows_formats_and_types) {
 TEST(can_implement, knows_slots_rows_and_memory) {
   question q("sm90_small", gpu_machine());
   q.d.tokens_max = 129;
-  EXPECT_EQ(q.answer(), "workload_infeasible: a chunk has 129 rows; at most 128");
+  EXPECT_EQ(
+      q.answer(),
+      "workload_infeasible: a chunk has 129 rows; at most 128 (session.max_tokens, --tokens)");
   q.d.tokens_max = 128;
   q.d.num_slots = 2050;
   q.d.moe_layers = 0;
@@ -165,7 +179,7 @@ TEST(can_implement, abstains_when_something_it_needs_is_unknown) {
   q.e.kernels.reset();
   EXPECT_EQ(q.answer(), "abstains cpu_avx2 host_memory_bytes kernels");
   q.e.kernels = {{"cpu.ref"}};  // a reason is worth more than a doubt
-  EXPECT_EQ(q.answer(), "dep_missing: this build has no cpu.avx2");
+  EXPECT_EQ(q.answer(), "dep_missing: the worker's build has no cpu.avx2");
   EXPECT_EQ(text_of(can_implement(named("cuda_ref"), q.p, q.d, {})),
             "abstains device memory_bytes kernels");
   EXPECT_EQ(text_of(can_implement(named("cpu_ref"), q.p, q.d, {})),
@@ -192,7 +206,7 @@ TEST(can_implement, fuses_only_where_all_workers_are_sources_in_one_domain) {
             "too");
   q.d.colocated = true;
   q.d.sources = 2;
-  EXPECT_EQ(q.answer(), "dep_missing: this build has no cpu.fused_lockstep");
+  EXPECT_EQ(q.answer(), "dep_missing: the worker's build has no cpu.fused_lockstep");
   q.d.labels = {"c/h/1", "c/h/2"};
   EXPECT_EQ(q.answer(),
             "topology_unsupported: it exchanges inside its kernel: all workers must share one "

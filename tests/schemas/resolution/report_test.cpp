@@ -59,8 +59,12 @@ TEST(reports, say_themselves_in_one_line) {
             "worker@2)\n"
             "backend moetier.cuda.ref.none: possible: unknown device (on worker@1)\n"
             "carrier in_process: topology_unsupported: far (on worker@1)\n");
+  r.winner.clear();
   r.selected = selected_by::failed;
-  EXPECT_EQ(describe(r), "backend AUTO failed: 1 candidates rejected, 1 possible");
+  EXPECT_EQ(describe(r), "backend AUTO failed: 1 candidate rejected, 1 possible");
+  r.selected = selected_by::undecided;
+  EXPECT_EQ(describe(r), "backend AUTO undecided: 1 candidate rejected, 1 possible");
+  EXPECT_EQ(read_report(canonical_json(r), "r")->selected, selected_by::undecided);
 }
 
 TEST(reports, refuse_every_cut_and_every_changed_key) {
@@ -109,7 +113,8 @@ TEST(reports, refuse_other_types_words_and_numbers) {
   EXPECT_EQ(refusal("fedcba9876543210", "-edcba9876543210"),
             "r is malformed: resolution_id must be 16 hexadecimal digits");
   EXPECT_EQ(refusal("\"heuristic\"", "\"luck\""),
-            "r is malformed: report selected_by must be one of pinned, heuristic, failed");
+            "r is malformed: report selected_by must be one of pinned, heuristic, failed, "
+            "undecided");
   EXPECT_EQ(refusal("\"sm_unsupported\"", "\"bad_mood\""),
             "r is malformed: reason bad_mood is not known");
   EXPECT_EQ(refusal("\"eligible\":[", "\"eligible\":[1,"),

@@ -1,8 +1,5 @@
 #include "schemas/safetensors/shard_set.hpp"
 
-#include <filesystem>
-#include <fstream>
-
 #include "schemas/safetensors/tensor_writer.hpp"
 #include "tests/schemas/file/scratch_folder.hpp"
 
@@ -115,7 +112,7 @@ TEST_F(shard_set_test, refuses_a_malformed_index) {
             "the number of shards in DIR/model.safetensors.index.json is 513; at most 512");
 }
 
-TEST_F(shard_set_test, the_digest_tells_directories_apart) {
+TEST_F(shard_set_test, the_digest_tells_directories_apart_without_reading_tensors) {
   const auto digest = [&] { return (*shard_set::open(folder_.path()))->digest(); };
   write_shard("s1", {"a"});
   write_shard("s2", {"b"});
@@ -130,12 +127,6 @@ TEST_F(shard_set_test, the_digest_tells_directories_apart) {
   write_index(R"({"a": "s3", "b": "s1"})");
   const std::uint64_t swapped = digest();
   EXPECT_NE(swapped, first) << "other headers";
-  // The last byte of a file is in its sample.
-  const auto last = static_cast<std::streamoff>(std::filesystem::file_size(folder_.file("s1"))) - 1;
-  std::fstream file(folder_.file("s1"), std::ios::in | std::ios::out | std::ios::binary);
-  file.seekp(last).put('\x7f');
-  file.close();
-  EXPECT_NE(digest(), swapped) << "other bytes under the same header";
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(carriers, run_where_they_can_and_say_what_lacks) {
   one.d.one_process = true;
   EXPECT_EQ(one.answer(), "eligible");
   EXPECT_EQ(question("ucx.one_sided").answer(),
-            "dep_missing: this build or machine has no ucx.one_sided");
+            "dep_missing: the worker's build or machine has no ucx.one_sided");
   EXPECT_EQ(question("nvlink.one_sided").answer(),
             "sm_unsupported: it needs a CUDA device; this worker has none");
   question far("nvlink.one_sided", gpu_machine());
@@ -111,7 +111,9 @@ TEST(carriers, hold_their_limits) {
   late.e.carriers->push_back("nvlink.low_latency");
   EXPECT_EQ(late.answer(), "eligible");
   late.d.tokens_max = 129;
-  EXPECT_EQ(late.answer(), "workload_infeasible: 129 tokens of a source; at most 128");
+  EXPECT_EQ(
+      late.answer(),
+      "workload_infeasible: 129 tokens of a source; at most 128 (session.max_tokens, --tokens)");
   late.c.limits.top_k = 1;
   EXPECT_EQ(late.answer(), "workload_infeasible: 2 experts a token; at most 1");
 }

@@ -45,8 +45,7 @@ struct source_session_options {
       wait_newer{};
   // Never blocks: the newest snapshot known.
   std::function<transport::snapshot_ptr()> newest{};
-  // Set: calls may come without logits and ids (gate = tier). Asked for every layer by open().
-  router_source router{};
+  router_source router{};  // set: calls may come without logits and ids (gate = tier)
 };
 
 // One call's inputs. Shapes by `tokens`; pitches in bytes, last dimension contiguous.

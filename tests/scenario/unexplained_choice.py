@@ -89,8 +89,8 @@ class UnexplainedChoice(unittest.TestCase):
         self.assertNotEqual("0" * 16, live["resolution_id"])
 
     def test_settings_forbid_degrading_as_the_flag_does(self):
-        ran = resolve("--model", MODEL, "--environment", CPU, "--set", "backend.force=FUSED",
-                      "--set", "backend.allow_degradation=false")
+        ran = resolve("--model", MODEL, "--environment", CPU, "--workers", 8,
+                      "--set", "backend.force=FUSED", "--set", "backend.allow_degradation=false")
         self.assertEqual(4, ran.returncode)
         self.assertIn("degrading is forbidden", ran.stderr)
         twice = resolve("--model", MODEL, "--environment", CPU, "--set", "model.quantise=mxfp4")

@@ -83,6 +83,7 @@ struct Hello {                # kind 1, worker -> coordinator, first on every li
   heldChecksums @15 :List(UInt64);  # of the serving generation, as in Prepared
   sources @16 :List(SourceAttachment);  # attached here, at most 1024
   adapters @17 :List(HeldAdapter);      # loaded here, at most 64
+  heldSharedDigest @18 :UInt64;         # of the serving generation, as in Prepared
 }
 
 struct Welcome {              # kind 2, coordinator -> worker
@@ -126,6 +127,7 @@ struct Prepared {             # kind 5, worker -> coordinator
   planHash @2 :UInt64;
   incarnation @3 :UInt64;
   checksums @4 :List(UInt64); # XXH3-64 by (layer index, local slot), 0 = empty slot
+  sharedDigest @5 :UInt64;    # XXH3-64 of the shared experts' checksums, layer after layer; 0 = none held
 }
 
 struct AbortPlan {            # kind 6, coordinator -> worker, before the decision only

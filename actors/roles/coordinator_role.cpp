@@ -15,6 +15,7 @@
 #include "actors/process/random.hpp"
 #include "actors/roles/ending.hpp"
 #include "actors/roles/router_shelf.hpp"
+#include "actors/roles/routing_digest.hpp"
 #include "actors/roles/served_model.hpp"
 #include "actors/roles/text_file.hpp"
 #include "coordinator/gateway/gateway.hpp"
@@ -67,6 +68,10 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   o.checkpoint_fingerprint = files.model().fingerprint;
   auto tables = files.read_routing_tables();
   if (!tables) return tl::unexpected(config::of_input_file(tables.error()));
+  const auto routing = routing_digest(files, *tables);
+  if (!routing) return tl::unexpected(config::of_input_file(routing.error()));
+  o.routing_digest = *routing;
+  o.checkpoint_digest = files.digest();
   o.tables = std::make_shared<const routing_tables>(std::move(*tables));
   const auto format = wished_format(s, files.model());
   if (!format) return tl::unexpected(format.error());
@@ -157,6 +162,7 @@ class coordinator_process final {
     routers_ = std::make_unique<router_shelf>(*files_);
     auto options = core_options_from(settings_, *files_);
     if (!options) return tl::unexpected(options.error());
+    if (auto fits = check_stored(*options); !fits) return tl::unexpected(fits.error());
     if (auto made = open_gateway(); !made) return tl::unexpected(made.error());
 
     const auto& security = settings_.security;
@@ -206,6 +212,20 @@ class coordinator_process final {
     if (!stored || stored->model_fingerprint == model.fingerprint) return {};
     return fail(reason::model_mismatch, fmt::format("{:016x}", model.fingerprint),
                 fmt::format("{:016x}, by its durable record", stored->model_fingerprint));
+  }
+
+  // Nor are other weights served under a plan that was checked with these.
+  expected<void> check_stored(const coordinator::core_options& options) const {
+    const auto& stored = store_->stored();
+    if (!stored || stored->generation.value == 0) return {};
+    const auto fits = [](const char* what, std::uint64_t now,
+                         std::uint64_t kept) -> expected<void> {
+      if (now == kept) return {};
+      return fail(reason::record_mismatch, what, fmt::format("{:016x}", now),
+                  fmt::format("{:016x}", kept));
+    };
+    if (auto ok = fits("routers", options.routing_digest, stored->routing_digest); !ok) return ok;
+    return fits("weight files", options.checkpoint_digest, stored->checkpoint_digest);
   }
 
   expected<void> open_gateway() {

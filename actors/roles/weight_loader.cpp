@@ -127,7 +127,8 @@ void weight_loader::do_load(const workers::load_plan& plan, const std::atomic<bo
                             {"ms", (monotonic_now() - began) / k_millisecond}});
   tell_quantising_error();
   on_event_(workers::plan_loaded{plan.generation, plan.plan,
-                                 std::vector(checksums.begin(), checksums.end())});
+                                 std::vector(checksums.begin(), checksums.end()),
+                                 (*table)->shared_digest()});
 }
 
 // Pages are made for one backend: another resolution, which comes only while nothing is in service,

@@ -61,6 +61,13 @@ void core::state::start(time_ns now) {
       return stop(true, "the durable record belongs to another model");
     }
     if (durable.generation.value != 0) {
+      if (durable.routing_digest != options.routing_digest) {
+        return stop(true, "the durable record was made with other routers, biases or tables");
+      }
+      if (options.checkpoint_digest != 0 &&
+          durable.checkpoint_digest != options.checkpoint_digest) {
+        return stop(true, "the durable record was made with other weight files");
+      }
       auto parsed = eplb::placement::from_canonical(std::as_bytes(std::span(durable.placement)));
       if (!parsed || durable.checksums.size() !=
                          parsed->layers().size() * std::size_t{parsed->dense_slots()}) {
@@ -80,6 +87,7 @@ void core::state::start(time_ns now) {
     }
   }
   durable.model_fingerprint = options.model.fingerprint;
+  durable.routing_digest = options.routing_digest;
   next_session = durable.next_session;
   epoch_wanted = true;
   write_next();

@@ -35,6 +35,7 @@ void core::state::write_next() {
     next.plan = attempt->hash;
     next.placement = attempt->bytes;
     next.checksums = attempt->checksums;
+    next.shared_digest = attempt->shared_digest;
     next.checkpoint_digest = attempt->checkpoint_digest;
     next.resolution = attempt->resolution;
     next.shared_experts = attempt->shared_experts;

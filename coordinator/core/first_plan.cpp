@@ -147,12 +147,27 @@ void core::state::drop_attempt() {
   attempt.reset();
 }
 
+// Two workers hold other bytes of the same thing. Which of the two is wrong cannot be told: neither
+// may serve.
+void core::state::split(const std::string& one, const std::string& two, const std::string& what) {
+  const std::string text = fmt::format("{}: the bytes of workers {} and {} differ", what, one, two);
+  plan_problem = text;
+  quarantine(members.at(one), text);
+  quarantine(members.at(two), text);
+}
+
 void core::state::consider_decision() {
   if (!attempt || !attempt->asked || attempt->decided) return;
   for (const auto& [name, m] : members) {
     if (m.at != member_stage::verified) return;
   }
   const eplb::placement& p = attempt->placement;
+  const member& any = members.at(p.spans().front().name);
+  for (const auto& span : p.spans()) {
+    member& m = members.at(span.name);
+    if (m.shared_digest == any.shared_digest) continue;
+    return split(any.name, m.name, "shared experts");
+  }
   std::vector<std::uint64_t> all(p.layers().size() * std::size_t{p.dense_slots()});
   for (std::size_t s = 0; s < p.spans().size(); ++s) {
     const member& m = members.at(p.spans()[s].name);
@@ -168,19 +183,13 @@ void core::state::consider_decision() {
       for (const std::uint32_t d : replicas.subspan(1)) {
         if (all[layer * p.dense_slots() + d] == all[layer * p.dense_slots() + replicas[0]])
           continue;
-        // Which of the two is wrong cannot be told: neither may serve.
-        const std::string one = p.spans()[p.span_of(replicas[0])].name;
-        const std::string two = p.spans()[p.span_of(d)].name;
-        plan_problem = fmt::format("layer {} expert {}: the bytes of workers {} and {} differ",
-                                   p.layers()[layer].layer.value, e, one, two);
-        const std::string text = plan_problem;
-        quarantine(members.at(one), text);
-        quarantine(members.at(two), text);
-        return;
+        return split(p.spans()[p.span_of(replicas[0])].name, p.spans()[p.span_of(d)].name,
+                     fmt::format("layer {} expert {}", p.layers()[layer].layer.value, e));
       }
     }
   }
   attempt->checksums = std::move(all);
+  attempt->shared_digest = any.shared_digest;
   attempt->decided = true;
 }
 

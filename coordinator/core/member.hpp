@@ -40,6 +40,7 @@ struct member {
   epoch_number asked;      // of the first PREPARE to this process: what older answers lack
   epoch_number admission;  // the epoch that takes it in
   std::vector<std::uint64_t> checksums;          // of its PREPARED, by (layer index, local slot)
+  std::uint64_t shared_digest = 0;               // of its PREPARED
   std::map<source_id, incarnation_id> attached;  // sources it has confirmed
   std::map<std::uint32_t, bool> adapters;        // by id: loaded, or refused
   // clocks

@@ -125,20 +125,17 @@ std::string core::state::mismatch_of(const control::hello& m) const {
   differs("heartbeat interval", m.heartbeat_interval_ns, options.heartbeat_interval);
   differs("heartbeat timeout", m.heartbeat_timeout_ns, options.heartbeat_timeout);
   const bool planned = durable.generation.value != 0;
-  if (planned) {
-    differs("checkpoint digest", hex(m.checkpoint_digest), hex(durable.checkpoint_digest));
-  }
-  if (attempt && attempt->decided) {
-    differs("checkpoint digest", hex(m.checkpoint_digest), hex(attempt->checkpoint_digest));
-  }
+  const bool decided = attempt && attempt->decided;
+  std::uint64_t digest = options.checkpoint_digest;
+  if (digest == 0 && decided) digest = attempt->checkpoint_digest;
+  if (digest == 0) digest = durable.checkpoint_digest;
   for (const auto& [name, other] : members) {  // any process that was taken speaks for the tier
     if (other.told.name.empty() || name == m.name) continue;
-    if (!planned && !(attempt && attempt->decided)) {
-      differs("checkpoint digest", hex(m.checkpoint_digest), hex(other.told.checkpoint_digest));
-    }
+    if (digest == 0) digest = other.told.checkpoint_digest;
     differs("carrier", m.carrier, other.told.carrier);
     break;
   }
+  if (digest != 0) differs("checkpoint digest", hex(m.checkpoint_digest), hex(digest));
   if (const std::string unfit = unfit_for(m); !unfit.empty())
     text += fmt::format("{}{}", text.empty() ? "" : ", ", unfit);
   if (options.node != 0 && m.node == options.node) {
@@ -181,6 +178,7 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
   place.asked = {};
   place.admission = {};
   place.checksums.clear();
+  place.shared_digest = 0;
   place.attached.clear();
   place.adapters.clear();
   place.heard_at = now;
@@ -221,7 +219,8 @@ void core::state::bring_in(member& place, bool resumes, time_ns now) {
   const bool serves = std::any_of(held.begin(), held.end(), [](const auto& h) {
     return h.state == control::generation_state::serving;
   });
-  const bool right = serves && place.told.held_checksums == reference_of(place);
+  const bool right = serves && place.told.held_checksums == reference_of(place) &&
+                     place.told.held_shared_digest == durable.shared_digest;
   if (resumes && !right) epoch_wanted = true;
   if (!serves) return ask(place, now);
   if (!right) return quarantine(place, "its checksums differ from the committed plan's");

@@ -17,6 +17,8 @@ namespace moetier::coordinator {
 struct core_options {
   model_description model;                   // with the operator's routing overrides
   std::uint64_t checkpoint_fingerprint = 0;  // of the model as the files have it: the workers'
+  std::uint64_t checkpoint_digest = 0;       // of the coordinator's own files; 0 = it has none
+  std::uint64_t routing_digest = 0;          // of routers, biases and tables, as the record keeps it
   routing_tables_ptr tables;                 // null = routers have nothing beside their matrices
   std::string backend_force = "auto";        // backend.force
   std::string communication = "auto";        // transport.carrier

@@ -11,7 +11,7 @@ namespace {
 
 // "MTRECORD", version, length of what follows, then the fields in order, CRC32C of all before it.
 constexpr std::string_view k_magic = "MTRECORD";
-constexpr std::uint32_t k_version = 2;
+constexpr std::uint32_t k_version = 3;
 constexpr std::size_t k_head_bytes = 8 + 4 + 8;
 constexpr std::size_t k_record_bytes_max = std::size_t{512} * 1024 * 1024;
 
@@ -59,6 +59,8 @@ std::vector<std::uint8_t> to_bytes(const record& r) {
   put(body, r.checkpoint_digest, 8);
   put(body, r.next_session, 4);
   put(body, r.shared_experts, 4);
+  put(body, r.shared_digest, 8);
+  put(body, r.routing_digest, 8);
   put(body, r.resolution.size(), 4);
   body.insert(body.end(), r.resolution.begin(), r.resolution.end());
   put(body, r.placement.size(), 8);
@@ -97,6 +99,8 @@ expected<record> record_from_bytes(std::span<const std::uint8_t> bytes) {
   r.checkpoint_digest = in.number(8);
   r.next_session = static_cast<std::uint32_t>(in.number(4));
   r.shared_experts = static_cast<std::uint32_t>(in.number(4));
+  r.shared_digest = in.number(8);
+  r.routing_digest = in.number(8);
   const auto resolution = in.take(in.number(4));
   r.resolution.assign(resolution.begin(), resolution.end());
   const auto placement = in.take(in.number(8));

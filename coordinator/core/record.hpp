@@ -23,6 +23,8 @@ struct record {
                                          // `resolution` lays them out
   std::string resolution;            // canonical resolution report; empty before there is a plan
   std::uint32_t shared_experts = 0;  // pseudo-experts that every worker holds beside its slots
+  std::uint64_t shared_digest = 0;   // XXH3-64 of their checksums; 0 = none
+  std::uint64_t routing_digest = 0;  // of what chooses experts: routers, biases, tables
   std::uint32_t next_session = 1;    // session ids are never reused
 
   bool operator==(const record&) const = default;

@@ -97,6 +97,7 @@ struct core::state {
     std::string resolution;  // canonical report
     std::uint32_t shared_experts = 0;
     std::vector<std::uint64_t> checksums;  // by (layer index, dense position), once decided
+    std::uint64_t shared_digest = 0;       // once decided
   };
   std::optional<plan_attempt> attempt;
   std::optional<eplb::placement> plan;  // of durable.generation
@@ -104,6 +105,7 @@ struct core::state {
   bool plan_failed = false;             // not tried again until the members change
   void consider_first_plan();
   void consider_decision();
+  void split(const std::string& one, const std::string& two, const std::string& what);
   void no_plan(const error& why);
   void ask_all(time_ns now);
   void drop_attempt();

@@ -58,7 +58,11 @@ void core::state::hear(member& from, const control::prepared& m, time_ns now) {
       }
     }
   }
+  if ((m.shared_digest != 0) != ((plan ? durable.shared_experts : attempt->shared_experts) != 0)) {
+    return quarantine(from, "it holds shared experts that the plan does not, or the reverse");
+  }
   from.checksums = m.checksums;
+  from.shared_digest = m.shared_digest;
   accept_verified(from, now);
 }
 
@@ -70,6 +74,9 @@ void core::state::accept_verified(member& m, time_ns now) {
   }
   if (m.checksums != reference_of(m)) {
     return quarantine(m, "its checksums differ from the committed plan's");
+  }
+  if (m.shared_digest != durable.shared_digest) {
+    return quarantine(m, "its shared experts differ from the committed plan's");
   }
   if (collecting) return begin_commit(m, now);  // the start's own epoch takes it in
   m.at = member_stage::admitting;

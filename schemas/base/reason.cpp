@@ -70,6 +70,8 @@ constexpr row k_rows[] = {
     {reason::deadline_passed, status::timeout, "deadline_passed", "{} did not end within {} ms"},
     {reason::model_mismatch, status::model_mismatch, "model_mismatch",
      "the model's fingerprint is {}; the tier serves {}"},
+    {reason::record_mismatch, status::model_mismatch, "record_mismatch",
+     "the model's {} are of digest {}; the durable record was made with {}"},
     {reason::worker_late, status::timeout, "worker_late",
      "worker {} is late in layer {}: {} bytes due, {} seen, {} us old"},
     {reason::worker_lost, status::timeout, "worker_lost", "worker {} was lost in layer {}"},

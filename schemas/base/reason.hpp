@@ -51,6 +51,7 @@ enum class reason : std::uint16_t {
   lease_lapsed,      // {session}
   deadline_missing,  // {call}
   model_mismatch,    // {given} {served}
+  record_mismatch,   // {what of the model} {now} {in the durable record}
   model_changed,     // {session}
   deadline_passed,   // {call} {limit ms}
   // exchange

@@ -171,6 +171,7 @@ void put(messages::Hello::Builder b, const hello& v) {
     held[i].setState(static_cast<messages::GenerationState>(v.held[i].state));
   }
   put_numbers(v.held_checksums, [&](unsigned n) { return b.initHeldChecksums(n); });
+  b.setHeldSharedDigest(v.held_shared_digest);
   auto sources = b.initSources(static_cast<unsigned>(v.sources.size()));
   for (unsigned i = 0; i < sources.size(); ++i) put(sources[i], v.sources[i]);
   auto adapters = b.initAdapters(static_cast<unsigned>(v.adapters.size()));
@@ -207,6 +208,7 @@ hello take(messages::Hello::Reader r, field_check& check) {
     }
   }
   v.held_checksums = take_numbers(r.getHeldChecksums(), "hello.heldChecksums", check);
+  v.held_shared_digest = r.getHeldSharedDigest();
   const auto sources = r.getSources();
   if (check.require(sources.size() <= k_sources_listed_max, "hello.sources")) {
     for (const auto s : sources) v.sources.push_back(take(s, check));
@@ -269,11 +271,13 @@ prepare take(messages::Prepare::Reader r, field_check& check) {
 void put(messages::Prepared::Builder b, const prepared& v) {
   put_plan(b, v);
   put_numbers(v.checksums, [&](unsigned n) { return b.initChecksums(n); });
+  b.setSharedDigest(v.shared_digest);
 }
 
 prepared take(messages::Prepared::Reader r, field_check& check) {
   auto v = take_plan<prepared>(r);
   v.checksums = take_numbers(r.getChecksums(), "prepared.checksums", check);
+  v.shared_digest = r.getSharedDigest();
   return v;
 }
 

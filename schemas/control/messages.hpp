@@ -87,6 +87,7 @@ struct hello {  // worker -> coordinator, first on every link
   std::uint64_t heartbeat_timeout_ns = 0;
   std::vector<held_generation> held;
   std::vector<std::uint64_t> held_checksums;  // of the serving generation, as in `prepared`
+  std::uint64_t held_shared_digest = 0;
   std::vector<source_attachment> sources;
   std::vector<held_adapter> adapters;
   bool operator==(const hello&) const = default;
@@ -133,6 +134,7 @@ struct prepared {
   incarnation_id incarnation;
   std::vector<std::uint64_t>
       checksums;  // by (layer index of the placement, local slot), XXH3-64; 0 = empty slot
+  std::uint64_t shared_digest = 0;  // of the shared experts' checksums, XXH3-64; 0 = none held
   bool operator==(const prepared&) const = default;
 };
 struct abort_plan {

@@ -73,15 +73,17 @@ expected<void> check_agreement(
   return {};
 }
 
-std::uint64_t digest_of(std::span<const std::string> names,
-                        std::span<const std::unique_ptr<tensor_file>> files) {
+expected<std::uint64_t> digest_of(std::span<const std::string> names,
+                                  std::span<const std::unique_ptr<tensor_file>> files) {
   std::vector<std::byte> canonical;
   const auto add = [&](const void* data, std::size_t size) {
     const auto* bytes = static_cast<const std::byte*>(data);
     canonical.insert(canonical.end(), bytes, bytes + size);
   };
   for (std::size_t i = 0; i < files.size(); ++i) {
-    const std::string line = fmt::format("{}\n{}\n", names[i], files[i]->size());
+    const auto sample = files[i]->sample();
+    if (!sample) return sample;
+    const std::string line = fmt::format("{}\n{}\n{:016x}\n", names[i], files[i]->size(), *sample);
     add(line.data(), line.size());
     add(files[i]->header_digest().data(), files[i]->header_digest().size());
   }
@@ -145,8 +147,9 @@ expected<std::unique_ptr<shard_set>> shard_set::open(const std::string& director
     if (auto agreed = check_agreement(index, map, by_name); !agreed)
       return unexpected_error(std::move(agreed.error()));
   }
-  const std::uint64_t digest = digest_of(names, shards);
-  return std::unique_ptr<shard_set>(new shard_set(std::move(shards), digest));
+  const auto digest = digest_of(names, shards);
+  if (!digest) return unexpected_error(digest.error());
+  return std::unique_ptr<shard_set>(new shard_set(std::move(shards), *digest));
 }
 
 }  // namespace moetier

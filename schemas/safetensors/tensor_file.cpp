@@ -1,7 +1,9 @@
 #include "schemas/safetensors/tensor_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -66,6 +68,24 @@ expected<void> tensor_file::read_part(const tensor_info& tensor, std::uint64_t o
   MOETIER_ASSERT(tensor.end <= file_->size() - data_begin_);
   MOETIER_ASSERT(offset <= tensor.bytes() && into.size() <= tensor.bytes() - offset);
   return file_->read(data_begin_ + tensor.begin + offset, into);
+}
+
+expected<std::uint64_t> tensor_file::sample() const {
+  constexpr std::uint64_t k_blocks = 16;
+  constexpr std::uint64_t k_block_bytes = 4096;
+  const std::uint64_t bytes = size() - data_begin_;
+  std::vector<std::byte> blocks(std::min(bytes, k_blocks * k_block_bytes));
+  if (bytes <= blocks.size()) {
+    if (auto ok = file_->read(data_begin_, blocks); !ok) return unexpected_error(ok.error());
+    return xxh3_64(blocks);
+  }
+  const std::uint64_t stride = (bytes - k_block_bytes) / (k_blocks - 1);
+  for (std::uint64_t i = 0; i < k_blocks; ++i) {
+    const auto block = std::span(blocks).subspan(i * k_block_bytes, k_block_bytes);
+    if (auto ok = file_->read(data_begin_ + i * stride, block); !ok)
+      return unexpected_error(ok.error());
+  }
+  return xxh3_64(blocks);
 }
 
 }  // namespace moetier

@@ -25,6 +25,10 @@ class tensor_file final {
   const tensor_header& header() const noexcept { return header_; }
   const sha256_digest& header_digest() const noexcept { return header_digest_; }
 
+  // XXH3-64 of up to 16 blocks of 4 KiB, spread evenly over the tensors' bytes: two trainings of one
+  // model have equal headers, but differ here.
+  expected<std::uint64_t> sample() const;
+
   // The whole tensor. Requires: `tensor` is of this file's header, into.size() == tensor.bytes().
   expected<void> read(const tensor_info& tensor, std::span<std::byte> into) const;
   // into.size() bytes of it from `offset`. Requires: they are its bytes.

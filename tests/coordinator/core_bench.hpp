@@ -70,6 +70,7 @@ class bench {
     std::uint64_t tick = 0;
     std::uint64_t oldest_batch_ns = 0;
     std::uint64_t spoil = 0;  // changes its checksums
+    std::uint64_t spoil_shared = 0;
     std::vector<control::message> heard;
     bool cut = false;
   };
@@ -246,12 +247,14 @@ class bench {
         auto sums = checksums_of(placement_of(prepare->placement), name);
         if (p.spoil != 0) sums.front() += p.spoil;
         p.hello.held_checksums = sums;
+        const std::uint64_t shared = prepare->shared_experts == 0 ? 0 : 0x5a + p.spoil_shared;
+        p.hello.held_shared_digest = shared;
         const auto& report = prepare->resolution;
         const auto read = resolution::read_report(
             {reinterpret_cast<const char*>(report.data()), report.size()}, "the report");
         p.hello.resolution = read ? read->resolution_id : 0;
         return say(name, control::prepared{prepare->epoch, prepare->generation, prepare->plan,
-                                           p.hello.incarnation, sums});
+                                           p.hello.incarnation, sums, shared});
       }
       if (const auto* commit = std::get_if<control::commit>(&m.body); commit && p.commits) {
         p.hello.held = {{commit->generation, commit->plan, control::generation_state::serving}};

@@ -78,8 +78,8 @@ TEST(coordinator_members, a_worker_unlike_the_tier_is_refused_with_every_field_t
             "protocol version is 9; the tier's is 3, "
             "model fingerprint is 0000000000000001; the tier's is 000000000000f00d, "
             "heartbeat timeout is 1; the tier's is 500000000, "
-            "checkpoint digest is 0000000000000002; the tier's is 00000000000000d1, "
             "carrier is ucx; the tier's is in_process, "
+            "checkpoint digest is 0000000000000002; the tier's is 00000000000000d1, "
             "its actor node has the coordinator's own identity");
   EXPECT_EQ(b.view().workers.size(), 1u);
 }
@@ -207,6 +207,58 @@ TEST(coordinator_members, replicas_whose_bytes_differ_are_never_committed) {
   EXPECT_FALSE(b.view().ready);
   EXPECT_NE(b.view().not_ready_reasons.at(0).find("bytes of workers a and b differ"),
             std::string::npos);
+}
+
+TEST(coordinator_members, shared_experts_whose_bytes_differ_are_never_committed) {
+  bench b;
+  b.options.model.shared = {.intermediate_size = 16, .count = 2};
+  b.start();
+  b.join("a", 11);
+  b.add("b", 12).spoil_shared = 5;
+  b.connect("b");
+  EXPECT_EQ(b.disk->generation, generation_number(0));
+  EXPECT_TRUE(b.logged("worker_quarantined"));
+  EXPECT_EQ(b.view().not_ready_reasons.at(0).find("shared experts: the bytes of workers a and b"),
+            std::size_t{0});
+}
+
+TEST(coordinator_members, a_returning_worker_with_other_shared_experts_is_quarantined) {
+  for (const bool reloads : {true, false}) {  // a new process, or one that says it still serves
+    bench b;
+    b.options.model.shared = {.intermediate_size = 16, .count = 2};
+    b.serve();
+    b.lose_link("b");
+    if (reloads) {
+      b.add("b", 22).spoil_shared = 1;
+    } else {
+      b.processes.at("b").hello.held_shared_digest += 1;
+    }
+    b.connect("b");
+    EXPECT_TRUE(b.logged("worker_quarantined")) << reloads;
+  }
+}
+
+TEST(coordinator_members, a_record_of_other_routers_or_files_stops_the_start) {
+  for (const bool routers : {true, false}) {
+    bench b;
+    b.options.routing_digest = 5;
+    b.options.checkpoint_digest = 0xd1;
+    b.serve();
+    ASSERT_EQ(b.disk->routing_digest, 5u);
+    (routers ? b.options.routing_digest : b.options.checkpoint_digest) = 6;
+    b.restart();
+    ASSERT_EQ(b.all<stopped>().size(), 1u) << routers;
+    EXPECT_TRUE(b.all<stopped>()[0].failed);
+  }
+}
+
+TEST(coordinator_members, a_worker_with_other_weight_files_than_the_coordinators_is_refused) {
+  bench b;
+  b.options.checkpoint_digest = 0xd2;
+  b.start();
+  b.join("a", 11);
+  EXPECT_EQ(refusal_of(b, "a"),
+            "checkpoint digest is 00000000000000d1; the tier's is 00000000000000d2");
 }
 
 TEST(coordinator_members, an_infeasible_placement_is_said_and_the_process_lives) {

@@ -68,6 +68,7 @@ void core::state::say_hello(time_ns now) {
   m.heartbeat_timeout_ns = options.heartbeat_timeout;
   m.held = held();
   if (serving) m.held_checksums = serving->checksums;
+  if (serving) m.held_shared_digest = serving->shared_digest;
   m.sources = confirmed_sources();
   m.adapters = confirmed_adapters();
   say(std::move(m));

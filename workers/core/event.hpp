@@ -27,6 +27,7 @@ struct plan_loaded {
   generation_number generation;
   plan_hash plan;
   std::vector<std::uint64_t> checksums;
+  std::uint64_t shared_digest = 0;  // of the shared experts' checksums; 0 = none
 };
 struct plan_load_failed {
   generation_number generation;

@@ -13,7 +13,8 @@ using control::refused;
 void core::state::obey(const control::prepare& m) {
   if (!is_own(m.incarnation) || !obeys(m.epoch, m.generation)) return;
   if (serving && serving->generation == m.generation && serving->plan == m.plan) {
-    say(control::prepared{highest, m.generation, m.plan, options.incarnation, serving->checksums});
+    say(control::prepared{highest, m.generation, m.plan, options.incarnation, serving->checksums,
+                          serving->shared_digest});
     return;
   }
   if (preparing && preparing->generation == m.generation && preparing->plan == m.plan) {
@@ -51,8 +52,8 @@ void core::state::obey(const control::prepare& m) {
   }
   forget_preparation();
   preparing = plan_in_preparation{
-      m.epoch, m.generation, m.plan, own->worker, own->first_slot, resolved->resolution_id, false,
-      {}};
+      m.epoch, m.generation, m.plan, own->worker, own->first_slot, resolved->resolution_id,
+      false,   {},           0};
   emit(load_plan{m.generation, m.plan, std::move(*placement), preparing->self,
                  std::make_shared<const resolution::resolution_report>(std::move(*resolved)),
                  m.shared_experts});
@@ -63,6 +64,7 @@ void core::state::on(const plan_loaded& e, time_ns) {
   if (preparing->loaded) return;
   preparing->loaded = true;
   preparing->checksums = e.checksums;
+  preparing->shared_digest = e.shared_digest;
   answer_prepared();
 }
 
@@ -79,7 +81,7 @@ void core::state::on(const plan_load_failed& e, time_ns) {
 void core::state::answer_prepared() {
   MOETIER_ASSERT(preparing && preparing->loaded);
   say(control::prepared{preparing->epoch, preparing->generation, preparing->plan,
-                        options.incarnation, preparing->checksums});
+                        options.incarnation, preparing->checksums, preparing->shared_digest});
 }
 
 void core::state::forget_preparation() {
@@ -110,8 +112,9 @@ void core::state::obey(const control::commit& m) {
   MOETIER_ASSERT(!draining);
   emit(serve_generation{m.generation, m.plan, preparing->self, preparing->first_slot,
                         preparing->resolution});
-  draining = std::exchange(serving, plan_in_service{m.generation, m.plan, preparing->resolution,
-                                                    std::move(preparing->checksums)});
+  draining = std::exchange(
+      serving, plan_in_service{m.generation, m.plan, preparing->resolution,
+                               std::move(preparing->checksums), preparing->shared_digest});
   self = preparing->self;
   preparing.reset();
   load_changed = false;

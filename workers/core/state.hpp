@@ -27,6 +27,7 @@ struct core::state {
     plan_hash plan;
     std::uint64_t resolution = 0;  // id
     std::vector<std::uint64_t> checksums;
+    std::uint64_t shared_digest = 0;
   };
   struct plan_in_preparation {
     epoch_number epoch;  // of the newest PREPARE for it: what PREPARED answers
@@ -37,6 +38,7 @@ struct core::state {
     std::uint64_t resolution = 0;  // id
     bool loaded = false;
     std::vector<std::uint64_t> checksums;
+    std::uint64_t shared_digest = 0;
   };
   std::optional<plan_in_service> serving;
   std::optional<plan_in_preparation> preparing;

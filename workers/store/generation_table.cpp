@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "schemas/base/assert.hpp"
+#include "schemas/base/checksum.hpp"
 
 namespace moetier::workers {
 
@@ -42,6 +43,10 @@ int generation_table::index_of(layer_id layer) const noexcept {
                        [](const layer_slots& row, layer_id wanted) { return row.layer < wanted; });
   if (at == layers_.end() || at->layer != layer) return -1;
   return static_cast<int>(at - layers_.begin());
+}
+
+std::uint64_t generation_table::shared_digest() const noexcept {
+  return shared_ == 0 ? 0 : xxh3_64(std::as_bytes(shared_checksums()));
 }
 
 std::uint32_t generation_table::slots(std::size_t layer_index) const noexcept {

@@ -60,6 +60,8 @@ class generation_table final {
   std::span<const std::uint64_t> checksums() const noexcept { return checksums_; }
   // Of the shared slots, layer after layer.
   std::span<const std::uint64_t> shared_checksums() const noexcept { return shared_checksums_; }
+  // XXH3-64 of those, equal on all workers; 0 = none.
+  std::uint64_t shared_digest() const noexcept;
   std::span<const layer_slots> plan_rows() const noexcept { return layers_; }
 
  private:

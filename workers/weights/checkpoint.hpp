@@ -51,7 +51,8 @@ class checkpoint final : public expert_source {
   const std::string& shared_refusal() const noexcept { return shared_refusal_; }
   // What these files call their tensors.
   const tensor_naming& naming() const noexcept { return naming_; }
-  // Differs where the files' names, sizes or headers do; compared before weights are loaded.
+  // Differs where the files' names, sizes, headers or sampled bytes do; compared before weights are
+  // loaded.
   std::uint64_t digest() const noexcept { return shards_->digest(); }
   // Canonical bytes of one projection of one expert, scales and all; the largest of the three.
   std::size_t projection_bytes() const noexcept;

@@ -1,5 +1,8 @@
 #include "schemas/safetensors/shard_set.hpp"
 
+#include <filesystem>
+#include <fstream>
+
 #include "schemas/safetensors/tensor_writer.hpp"
 #include "tests/schemas/file/scratch_folder.hpp"
 
@@ -112,7 +115,7 @@ TEST_F(shard_set_test, refuses_a_malformed_index) {
             "the number of shards in DIR/model.safetensors.index.json is 513; at most 512");
 }
 
-TEST_F(shard_set_test, the_digest_tells_directories_apart_without_reading_tensors) {
+TEST_F(shard_set_test, the_digest_tells_directories_apart) {
   const auto digest = [&] { return (*shard_set::open(folder_.path()))->digest(); };
   write_shard("s1", {"a"});
   write_shard("s2", {"b"});
@@ -127,6 +130,12 @@ TEST_F(shard_set_test, the_digest_tells_directories_apart_without_reading_tensor
   write_index(R"({"a": "s3", "b": "s1"})");
   const std::uint64_t swapped = digest();
   EXPECT_NE(swapped, first) << "other headers";
+  // The last byte of a file is in its sample.
+  const auto last = static_cast<std::streamoff>(std::filesystem::file_size(folder_.file("s1"))) - 1;
+  std::fstream file(folder_.file("s1"), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(last).put('\x7f');
+  file.close();
+  EXPECT_NE(digest(), swapped) << "other bytes under the same header";
 }
 
 }  // namespace

@@ -183,12 +183,19 @@ TEST_P(source_family, a_gate_on_the_tier_routes_by_its_own_logits) {
   router->width = 10;
   router->matrix.resize(matrix.size() * 4);
   std::memcpy(router->matrix.data(), matrix.data(), router->matrix.size());
+  layer_router other = *router;
+  std::fill(other.matrix.begin(), other.matrix.end(), std::byte{0});
+  std::vector<std::size_t> asked;
   source_session_options options = wish();
   options.router = [&](std::size_t index) -> expected<layer_router_ptr> {
-    EXPECT_EQ(index, 1u);  // layer 2 is the second MoE layer
+    asked.push_back(index);
+    // Layer 2, which is called, is the second MoE layer: another's router would route otherwise.
+    if (index != 1) return layer_router_ptr(std::make_shared<layer_router>(other));
     return layer_router_ptr(router);
   };
   session_rig rig({}, options);
+  EXPECT_EQ(asked.size(), rig.newest->model.moe_layers.size()) << "all of them, when it opens";
+  const std::size_t asked_by_opening = asked.size();
   inputs in(rig.shape, k_tokens, 9);
   std::vector<float> logits(k_tokens * 8);
   kernels::router_logits({.weights = matrix.data(), .type = dtype::f32, .columns = 8, .width = 10},
@@ -200,6 +207,7 @@ TEST_P(source_family, a_gate_on_the_tier_routes_by_its_own_logits) {
   call.ids = {};
   call.weights = {};
   expect(rig, call, in.exact(rig.shape));
+  EXPECT_EQ(asked.size(), asked_by_opening) << "no call asks the coordinator";
 }
 
 TEST_P(source_family, a_flagged_row_gets_no_expert_and_leaves_the_others_as_they_are) {

@@ -1,5 +1,5 @@
 #pragma once
-// The routers that a client has fetched: one per layer, at its first use. Thread: any; a fetch
+// The routers that a client has fetched, for all sessions of one service. Thread: any; a fetch
 // blocks only callers that want the same service's routers.
 
 #include <map>

@@ -24,7 +24,7 @@ struct layer_router {
 };
 
 using layer_router_ptr = std::shared_ptr<const layer_router>;
-// The router of a MoE layer index. May block on the first call for a layer.
+// The router of a MoE layer index. May block.
 using router_source = std::function<expected<layer_router_ptr>(std::size_t moe_index)>;
 
 }  // namespace moetier::client

@@ -24,6 +24,21 @@ std::uint32_t budget_us(time_ns deadline, time_ns now) noexcept {
       std::min<duration_ns>((deadline - now) / k_microsecond, 0xffffffffu));
 }
 
+// All layers' routers at once: no call waits for the coordinator.
+expected<std::vector<layer_router_ptr>> fetch_routers(const source_session_options& options,
+                                                      const model_description& model) {
+  std::vector<layer_router_ptr> routers;
+  if (!options.router) return routers;
+  for (std::size_t i = 0; i < model.moe_layers.size(); ++i) {
+    auto router = options.router(i);
+    if (!router) return unexpected_error(std::move(router.error()));
+    if ((*router)->columns != model.columns() || (*router)->width != model.hidden_size)
+      return fail(reason::internal_error, "the router's matrix does not fit the model");
+    routers.push_back(std::move(*router));
+  }
+  return routers;
+}
+
 }  // namespace
 
 expected<std::unique_ptr<source_session>> source_session::open(
@@ -37,18 +52,23 @@ expected<std::unique_ptr<source_session>> source_session::open(
     return fail(reason::carrier_unavailable, carrier.name(),
                 "host-memory calls need an independent carrier");
   }
+  auto routers = fetch_routers(options, snapshot->model);
+  if (!routers) return unexpected_error(std::move(routers.error()));
   auto half =
       carrier.make_source({.identity = {options.source, options.session, options.incarnation},
                            .shape = plan->exchange});
   if (!half) return unexpected_error(half.error());
-  return std::make_unique<session>(options, std::move(snapshot), *plan, std::move(*half));
+  return std::make_unique<session>(options, std::move(snapshot), *plan, std::move(*routers),
+                                   std::move(*half));
 }
 
 session::session(const source_session_options& options, transport::snapshot_ptr snapshot,
-                 const opening& plan, std::unique_ptr<transport::SourceHalf> half)
+                 const opening& plan, std::vector<layer_router_ptr> routers,
+                 std::unique_ptr<transport::SourceHalf> half)
     : options_(options),
       shape_(plan.exchange),
       bounds_(plan.bounds),
+      routers_(std::move(routers)),
       half_(std::move(half)),
       repeats_(snapshot->model.moe_layers.size()) {
   const row_arithmetic& arithmetic = pick_row_arithmetic(kernels::detect_cpu_features());
@@ -185,15 +205,9 @@ expected<void> session::submit(const layer_call& call) {
   }
   if (auto ok = repeats_.check(call, layer_at); !ok) return ok;
   if (auto ok = check_token_ids(call, snapshot_->tables->layers[layer_at].hashed()); !ok) return ok;
-  layer_router_ptr router;
-  if (options_.router && call.logits == nullptr && call.ids.empty()) {
-    auto found = options_.router(layer_at);
-    if (!found) return unexpected_error(found.error());
-    router = std::move(*found);
-    if (router->columns != bounds_.columns || router->width != bounds_.hidden_size)
-      return fail(reason::internal_error, "the router's matrix does not fit the model");
-  }
-  if (auto ok = c.call.take(call, *snapshot_, layer_at, router.get()); !ok) return ok;
+  const bool by_gate = !routers_.empty() && call.logits == nullptr && call.ids.empty();
+  const layer_router* router = by_gate ? routers_[layer_at].get() : nullptr;
+  if (auto ok = c.call.take(call, *snapshot_, layer_at, router); !ok) return ok;
   const time_ns routed = monotonic_now();
 
   repeats_.count(call, layer_at);

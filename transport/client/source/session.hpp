@@ -16,7 +16,8 @@ namespace moetier::client {
 class session final : public source_session {
  public:
   session(const source_session_options& options, transport::snapshot_ptr snapshot,
-          const opening& plan, std::unique_ptr<transport::SourceHalf> half);
+          const opening& plan, std::vector<layer_router_ptr> routers,
+          std::unique_ptr<transport::SourceHalf> half);
   ~session() override;
 
   const transport::member_address& address() const noexcept override { return half_->address(); }
@@ -66,6 +67,7 @@ class session final : public source_session {
   transport::snapshot_ptr snapshot_;
   transport::source_shape shape_;
   call_bounds bounds_;
+  std::vector<layer_router_ptr> routers_;  // by MoE layer index; empty where calls bring choices
   std::unique_ptr<transport::SourceHalf> half_;
   worker_table workers_;
   std::vector<clocked> tickets_;  // by micro-batch

@@ -45,7 +45,8 @@ struct source_session_options {
       wait_newer{};
   // Never blocks: the newest snapshot known.
   std::function<transport::snapshot_ptr()> newest{};
-  router_source router{};  // set: calls may come without logits and ids (gate = tier)
+  // Set: calls may come without logits and ids (gate = tier). Asked for every layer by open().
+  router_source router{};
 };
 
 // One call's inputs. Shapes by `tokens`; pitches in bytes, last dimension contiguous.

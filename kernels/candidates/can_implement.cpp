@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "kernels/candidates/backend_candidate.hpp"
+#include "schemas/resolution/inquiry.hpp"
 
 namespace moetier::kernels {
 namespace {
@@ -18,38 +18,20 @@ using resolution::reject_reason;
 using resolution::scheduler_wish;
 using resolution::verdict;
 
-// One question after the other: the first reason stands, unknown fields are collected.
-class questions final {
+class questions final : resolution::inquiry {
  public:
   questions(const backend_candidate& c, const problem& p, const deployment& d, const environment& e)
-      : c_(c), p_(p), d_(d), e_(e) {}
+      : inquiry(e), c_(c), p_(p), d_(d) {}
 
   verdict ask() {
-    using question = void (questions::*)();
-    for (const question q :
-         {&questions::itself, &questions::device, &questions::weights, &questions::sizes,
-          &questions::slots, &questions::topology, &questions::replicas, &questions::routing,
-          &questions::capabilities, &questions::workload, &questions::memory, &questions::built,
-          &questions::rows}) {
-      (this->*q)();
-      if (refusal_) return *refusal_;
-    }
-    return verdict::unless_unknown(std::move(unknown_));
+    return ask_all(
+        *this, {&questions::itself, &questions::device, &questions::weights, &questions::sizes,
+                &questions::slots, &questions::topology, &questions::replicas, &questions::routing,
+                &questions::capabilities, &questions::workload, &questions::memory,
+                &questions::built, &questions::rows});
   }
 
  private:
-  template <class... Args>
-  void refuse(reject_reason why, fmt::format_string<Args...> form, Args&&... args) {
-    if (!refusal_) refusal_ = verdict::no(why, fmt::format(form, std::forward<Args>(args)...));
-  }
-  // The value of a field that is needed, or nullptr.
-  template <class T>
-  const T* needed(const char* name, const std::optional<T>& field) {
-    if (field) return &*field;
-    unknown_.emplace_back(name);
-    return nullptr;
-  }
-
   void itself() {
     if (!c_.is_backend)
       refuse(reject_reason::not_an_impl, "it has no implementation to serve with");
@@ -93,10 +75,8 @@ class questions final {
 
   void device() {
     if (c_.device == device_kind::cuda) {
-      const device_kind* const has = needed("device", e_.device);
-      if (has != nullptr && *has != device_kind::cuda)
-        refuse(reject_reason::sm_unsupported, "it needs a CUDA device; this worker has none");
-      if (c_.architecture.empty() || refusal_) return;
+      needs_cuda();
+      if (c_.architecture.empty() || refused()) return;
       const std::string* const at = needed("architecture", e_.architecture);
       if (at != nullptr && *at != c_.architecture)
         refuse(reject_reason::sm_unsupported, "it needs {}; the device is {}", c_.architecture,
@@ -188,7 +168,7 @@ class questions final {
     const auto layout = e_.layouts.find(std::string(c_.kernel));
     if (d_.held_layout.empty()) return;
     if (layout == e_.layouts.end()) {
-      unknown_.push_back(fmt::format("layouts.{}", c_.kernel));
+      unknown(fmt::format("layouts.{}", c_.kernel));
     } else if (!d_.held_layout.starts_with(layout->second + ".")) {
       refuse(reject_reason::weight_layout, "pages lie in {}; it reads those of {}", d_.held_layout,
              layout->second);
@@ -230,9 +210,6 @@ class questions final {
   const backend_candidate& c_;
   const problem& p_;
   const deployment& d_;
-  const environment& e_;
-  std::optional<verdict> refusal_;
-  std::vector<std::string> unknown_;
 };
 
 }  // namespace

@@ -1,44 +1,33 @@
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "schemas/resolution/inquiry.hpp"
 #include "transport/candidates/carrier_candidate.hpp"
 
 namespace moetier::transport {
 namespace {
 
 using resolution::deployment;
-using resolution::device_kind;
 using resolution::environment;
 using resolution::problem;
 using resolution::reject_reason;
 using resolution::verdict;
 
-class questions final {
+class questions final : resolution::inquiry {
  public:
   questions(const carrier_candidate& c, const problem& p, const deployment& d, const environment& e,
             const carrier_wants& wants)
-      : c_(c), p_(p), d_(d), e_(e), wants_(wants) {}
+      : inquiry(e), c_(c), p_(p), d_(d), wants_(wants) {}
 
   verdict ask() {
-    using question = void (questions::*)();
-    for (const question q : {&questions::place, &questions::device, &questions::slots,
-                             &questions::limits, &questions::capabilities, &questions::built}) {
-      (this->*q)();
-      if (refusal_) return *refusal_;
-    }
-    return verdict::unless_unknown(std::move(unknown_));
+    return ask_all(*this, {&questions::place, &questions::device, &questions::slots,
+                           &questions::limits, &questions::capabilities, &questions::built});
   }
 
  private:
-  template <class... Args>
-  void refuse(reject_reason why, fmt::format_string<Args...> form, Args&&... args) {
-    if (!refusal_) refusal_ = verdict::no(why, fmt::format(form, std::forward<Args>(args)...));
-  }
-
   void place() {
     if (c_.one_process && !d_.one_process)
       refuse(reject_reason::topology_unsupported, "members are separate processes");
@@ -47,12 +36,7 @@ class questions final {
   }
 
   void device() {
-    if (!c_.needs_cuda) return;
-    if (!e_.device) {
-      unknown_.emplace_back("device");
-    } else if (*e_.device != device_kind::cuda) {
-      refuse(reject_reason::sm_unsupported, "it needs a CUDA device; this worker has none");
-    }
+    if (c_.needs_cuda) needs_cuda();
   }
 
   void slots() {
@@ -91,20 +75,15 @@ class questions final {
   }
 
   void built() {
-    if (!e_.carriers) {
-      unknown_.emplace_back("carriers");
-    } else if (std::find(e_.carriers->begin(), e_.carriers->end(), c_.name) == e_.carriers->end()) {
+    const std::vector<std::string>* const here = needed("carriers", e_.carriers);
+    if (here != nullptr && std::find(here->begin(), here->end(), c_.name) == here->end())
       refuse(reject_reason::dep_missing, "the worker's build or machine has no {}", c_.name);
-    }
   }
 
   const carrier_candidate& c_;
   const problem& p_;
   const deployment& d_;
-  const environment& e_;
   const carrier_wants& wants_;
-  std::optional<verdict> refusal_;
-  std::vector<std::string> unknown_;
 };
 
 }  // namespace

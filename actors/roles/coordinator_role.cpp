@@ -68,9 +68,7 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   o.checkpoint_fingerprint = files.model().fingerprint;
   auto tables = files.read_routing_tables();
   if (!tables) return tl::unexpected(config::of_input_file(tables.error()));
-  const auto routing = routing_digest(files, *tables);
-  if (!routing) return tl::unexpected(config::of_input_file(routing.error()));
-  o.routing_digest = *routing;
+  o.routing_digest = routing_digest(files.routers_digest(), *tables);
   o.checkpoint_digest = files.digest();
   o.tables = std::make_shared<const routing_tables>(std::move(*tables));
   const auto format = wished_format(s, files.model());

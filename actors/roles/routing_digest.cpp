@@ -7,20 +7,12 @@
 
 namespace moetier::roles {
 
-expected<std::uint64_t> routing_digest(const workers::checkpoint& files,
-                                       const routing_tables& tables) {
-  std::vector<std::uint64_t> parts;
+std::uint64_t routing_digest(std::uint64_t routers, const routing_tables& tables) {
+  std::vector<std::uint64_t> parts{routers};
   const auto add = [&](const auto& values) {
     parts.push_back(values.size());
     parts.push_back(xxh3_64(std::as_bytes(std::span(values))));
   };
-  for (const layer_id layer : files.model().moe_layers) {
-    const auto router = files.read_router(layer);
-    if (!router) return tl::unexpected(router.error());
-    parts.push_back(static_cast<std::uint64_t>(router->element));
-    add(router->bytes);
-    add(router->bias);
-  }
   for (const layer_routing& layer : tables.layers) {
     add(layer.bias);
     add(layer.expert_scale);

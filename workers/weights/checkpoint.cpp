@@ -1,11 +1,13 @@
 #include "workers/weights/checkpoint.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "schemas/base/assert.hpp"
+#include "schemas/base/checksum.hpp"
 #include "schemas/model/config.hpp"
 #include "workers/weights/matrix_reader.hpp"
 #include "workers/weights/routing_reader.hpp"
@@ -48,16 +50,32 @@ expected<std::unique_ptr<checkpoint>> checkpoint::open(const std::string& direct
   if (auto found = opened->find_tensors(); !found)
     return unexpected_error(std::move(found.error()));
   if (!options.routers) return opened;
-  for (const layer_id layer : opened->model_.moe_layers) {
-    auto found = opened->find_router(layer);
-    if (!found) return unexpected_error(std::move(found.error()));
-    // Found later, every row's logits would be refused in its place.
-    const std::string place = fmt::format("layer {} router", layer.value);
-    if (auto finite = check_finite(*found, place); !finite)
-      return unexpected_error(std::move(finite.error()));
-    opened->routers_.push_back(*found);
-  }
+  if (auto read = opened->read_routers(); !read) return unexpected_error(std::move(read.error()));
   return opened;
+}
+
+// Finds them all and reads each once: for the digest, and because an element that is not finite,
+// found later, would have every row's logits refused in its place.
+expected<void> checkpoint::read_routers() {
+  std::vector<std::uint64_t> parts;
+  const auto add = [&](const auto& values) {
+    parts.push_back(values.size());
+    parts.push_back(xxh3_64(std::as_bytes(std::span(values))));
+  };
+  for (const layer_id layer : model_.moe_layers) {
+    auto found = find_router(layer);
+    if (!found) return unexpected_error(std::move(found.error()));
+    routers_.push_back(*found);
+    const auto router = read_router(layer);
+    if (!router) return unexpected_error(router.error());
+    const std::string place = fmt::format("layer {} router", layer.value);
+    if (auto finite = check_finite(*found, place, router->bytes); !finite) return finite;
+    parts.push_back(static_cast<std::uint64_t>(router->element));
+    add(router->bytes);
+    add(router->bias);
+  }
+  routers_digest_ = xxh3_64(std::as_bytes(std::span(parts)));
+  return {};
 }
 
 expected<void> checkpoint::find_tensors() {

@@ -28,7 +28,7 @@
 namespace moetier::workers {
 
 struct checkpoint_options {
-  bool routers = false;  // also find and check the routers' tensors
+  bool routers = false;  // also find, check and digest the routers
 };
 
 // One layer's router, [columns, router_width] row-major. It may be f32 in a model of narrower
@@ -61,6 +61,9 @@ class checkpoint final : public expert_source {
   // expert < E + shared.count.
   expected<void> load(layer_id layer, expert_id expert, const expert_buffers& into) override;
 
+  // XXH3-64 of all routers' matrices and biases. Requires: opened with routers.
+  std::uint64_t routers_digest() const noexcept { return routers_digest_; }
+
   // Requires: opened with routers, `layer` is a MoE layer.
   expected<router_matrix> read_router(layer_id layer) const;
 
@@ -73,6 +76,7 @@ class checkpoint final : public expert_source {
 
   expected<void> find_tensors();
   expected<tensor_place> find_router(layer_id layer) const;
+  expected<void> read_routers();
 
   model_description model_;
   stored_form form_;
@@ -81,6 +85,7 @@ class checkpoint final : public expert_source {
   std::string shared_refusal_;
   std::vector<layer_tensors> layers_;  // by MoE layer index
   std::vector<tensor_place> routers_;  // by MoE layer index; empty unless asked
+  std::uint64_t routers_digest_ = 0;
 };
 
 }  // namespace moetier::workers

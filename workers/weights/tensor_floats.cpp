@@ -1,6 +1,5 @@
 #include "workers/weights/tensor_floats.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -30,6 +29,11 @@ float value_of(const tensor_type& type, const std::byte* at) {
   return type.element == dtype::bf16 ? f32_from_bf16(bits) : f32_from_f16(bits);
 }
 
+unexpected_error not_finite(const tensor_place& from, std::string_view place, std::uint64_t at) {
+  return fail(reason::weight_mismatch, fmt::format("{} {}", place, printable(from.tensor->name)),
+              fmt::format("an element that is not finite at {}", at), "finite numbers");
+}
+
 }  // namespace
 
 expected<void> read_floats(const tensor_place& from, std::string_view place, std::uint64_t first,
@@ -41,10 +45,7 @@ expected<void> read_floats(const tensor_place& from, std::string_view place, std
   if (auto done = from.file->read_part(*from.tensor, first * bytes, stored); !done) return done;
   for (std::size_t i = 0; i < into.size(); ++i) {
     into[i] = value_of(type, stored.data() + i * step * bytes);
-    if (!std::isfinite(into[i]))
-      return fail(
-          reason::weight_mismatch, fmt::format("{} {}", place, printable(from.tensor->name)),
-          fmt::format("an element that is not finite at {}", first + i * step), "finite numbers");
+    if (!std::isfinite(into[i])) return not_finite(from, place, first + i * step);
   }
   return {};
 }
@@ -56,13 +57,13 @@ expected<std::vector<float>> read_floats(const tensor_place& from, std::string_v
   return values;
 }
 
-expected<void> check_finite(const tensor_place& from, std::string_view place) {
-  constexpr std::uint64_t k_piece = 1 << 16;
-  const std::uint64_t total = from.tensor->bytes() / (from.tensor->type->bits / 8);
-  std::vector<float> piece(std::min(total, k_piece));
-  for (std::uint64_t first = 0; first < total; first += k_piece) {
-    const std::span into(piece.data(), std::min(total - first, k_piece));
-    if (auto done = read_floats(from, place, first, 1, into); !done) return done;
+expected<void> check_finite(const tensor_place& from, std::string_view place,
+                            std::span<const std::byte> stored) {
+  const tensor_type& type = *from.tensor->type;
+  const std::size_t bytes = type.bits / 8;
+  for (std::size_t i = 0; i < stored.size() / bytes; ++i) {
+    if (!std::isfinite(value_of(type, stored.data() + i * bytes)))
+      return not_finite(from, place, i);
   }
   return {};
 }

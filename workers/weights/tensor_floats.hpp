@@ -1,6 +1,7 @@
 #pragma once
 // Small tensors of any float type, read as f32. Thread: any.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -20,8 +21,9 @@ expected<void> read_floats(const tensor_place& from, std::string_view place, std
 // The whole tensor.
 expected<std::vector<float>> read_floats(const tensor_place& from, std::string_view place);
 
-// Reads all elements once, in pieces, and keeps none: reason::weight_mismatch names the first that
-// is not finite.
-expected<void> check_finite(const tensor_place& from, std::string_view place);
+// The bytes of a whole tensor as read: reason::weight_mismatch names the first element that is not
+// finite.
+expected<void> check_finite(const tensor_place& from, std::string_view place,
+                            std::span<const std::byte> stored);
 
 }  // namespace moetier::workers

@@ -59,18 +59,16 @@ MoeLayer::MoeLayer(const moe_layer_options& options, kernels::Backend& backend,
 
 void MoeLayer::install(std::shared_ptr<const generation_table> table, std::uint32_t first_slot,
                        std::uint64_t resolution) {
-  if (tables_[0].table != nullptr && tables_[0].table->generation() == table->generation()) {
-    // The same plan again, after a repeated command.
-    tables_[0] = {std::move(table), first_slot, resolution, {}};
-    tables_[0].adapters = adapter_tables(*tables_[0].table, adapters_.get());
-    return;
+  adapter_tables adapters(*table, adapters_.get());
+  placed next{std::move(table), first_slot, resolution, std::move(adapters)};
+  const generation_number generation = next.table->generation();
+  // The same plan again, after a repeated command, replaces itself.
+  if (newest() != generation || tables_[0].table == nullptr) {
+    MOETIER_ASSERT(tables_[0].table == nullptr || newest() < generation);
+    counts_.reset(*next.table);
+    tables_[1] = std::move(tables_[0]);
   }
-  MOETIER_ASSERT(tables_[0].table == nullptr ||
-                 tables_[0].table->generation() < table->generation());
-  counts_.reset(*table);
-  tables_[1] = std::move(tables_[0]);
-  tables_[0] = {std::move(table), first_slot, resolution, {}};
-  tables_[0].adapters = adapter_tables(*tables_[0].table, adapters_.get());
+  tables_[0] = std::move(next);
 }
 
 void MoeLayer::install(std::shared_ptr<const adapter_set> adapters) {

@@ -42,6 +42,7 @@ call_rows::call_rows(const call_shape& shape, const row_arithmetic& arithmetic)
   weights_.resize(picks_max);
   bad_.resize(tokens);
   adapters_.resize(tokens, -1);
+  if (shape.gates) logits_.resize(tokens * shape.columns);
   if (shape.shared > 0) shared_weights_.resize(tokens, 1.0F);
   travelling_.resize(picks_max);
   dense_.resize(picks_max);
@@ -90,8 +91,8 @@ expected<void> call_rows::route(const layer_call& call, const transport::routing
                              .token_ids = call.token_ids,
                              .layer = call.layer.value};
   if (router != nullptr && call.logits == nullptr) {
+    MOETIER_ASSERT(shape_.gates);
     const std::size_t columns = shape_.columns;
-    logits_.resize(std::size_t{shape_.tokens_max} * columns);  // once, at the first such call
     kernels::router_logits({.weights = router->matrix.data(),
                             .type = router->type,
                             .columns = shape_.columns,

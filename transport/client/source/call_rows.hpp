@@ -37,6 +37,7 @@ struct call_shape {
   weight_point weight_at = weight_point::output;
   kernels::return_mode mode = kernels::return_mode::partial;
   bool flags_bad_rows = false;
+  bool gates = false;  // calls may leave the logits to the source half
 
   std::uint32_t positions() const noexcept { return top_k + shared; }
   bool has_second_rows() const noexcept { return shared > 0 && weight_at == weight_point::input; }

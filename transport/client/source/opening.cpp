@@ -31,7 +31,8 @@ call_shape call_shape_of(const source_session_options& options,
           .shared = options.shared_experts ? snapshot.shared_experts : 0,
           .weight_at = model.weight_at,
           .mode = options.mode,
-          .flags_bad_rows = options.flags_bad_rows};
+          .flags_bad_rows = options.flags_bad_rows,
+          .gates = static_cast<bool>(options.router)};
 }
 
 expected<void> check_range(const char* name, std::uint64_t value, std::uint64_t least,

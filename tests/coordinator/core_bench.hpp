@@ -284,4 +284,9 @@ class bench {
   std::unique_ptr<core> core_;
 };
 
+inline std::string refusal_of(const bench& b, const std::string& name) {
+  const auto all = b.heard_by<control::refused>(name);
+  return all.empty() ? "not refused" : all.back().text;
+}
+
 }  // namespace moetier::coordinator

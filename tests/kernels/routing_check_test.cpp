@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 
+#include "kernels/routing/method_form.hpp"
+#include "schemas/model/routing_override.hpp"
 #include "tests/kernels/routing_case.hpp"
 
 namespace moetier::kernels {
@@ -70,6 +73,34 @@ TEST(check_routing, allows_identity_experts_where_the_method_has_them) {
 
 std::string layer_text(m method, const layer_routing& layer, std::uint32_t k = 2) {
   return refusal(check_layer({.rule = {.method = method}, .experts = 4, .top_k = k}, layer));
+}
+
+// Which parameters a method reads stands twice: as refusals of settings, and as what is computed.
+TEST(check_routing, settings_are_taken_where_the_method_is_computed_with_them) {
+  const std::set with_epsilon{weight_kind::share, weight_kind::floored_share,
+                              weight_kind::near_softmax};
+  for (unsigned i = 0; i < k_routing_methods; ++i) {
+    const auto method = static_cast<routing_method>(i);
+    if (method == routing_method::unspecified) continue;
+    const method_form& form = form_of(method);
+    const auto taken = [&](routing_override given) {
+      model_description model;
+      model.experts = 16;
+      model.top_k = 2;
+      given.method = method;
+      return apply_routing(given, model).has_value();
+    };
+    const std::string_view name = routing_method_name(method);
+    EXPECT_TRUE(taken({})) << name;
+    EXPECT_EQ(taken({.groups = 4, .groups_kept = 2}), form.groups != group_kind::none) << name;
+    EXPECT_EQ(taken({.scaling = 2.5F}), form.scaled) << name;
+    EXPECT_EQ(taken({.epsilon = 0.5F}), with_epsilon.contains(form.weight)) << name;
+    EXPECT_EQ(taken({.power = 3.0F}), form.weight == weight_kind::power_norm) << name;
+    // default_softmax is renormalize_naive without the division.
+    EXPECT_EQ(taken({.renormalise = false}),
+              form.may_keep || method == routing_method::default_softmax)
+        << name;
+  }
 }
 
 TEST(check_layer, wants_a_bias_of_all_columns_and_finite) {

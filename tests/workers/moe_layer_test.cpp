@@ -324,6 +324,16 @@ TEST_F(adapter_layer_test, gives_exact_rows_and_leaves_other_layers_alone) {
     EXPECT_NEAR(given(0, i), expert_row(0, 0)[i], bound(expert_row(0, 0)[i]));
 }
 
+TEST_F(adapter_layer_test, follows_the_expert_to_the_slot_that_holds_it) {
+  // Layer 6, the second of the model, holds expert 0 in local slot 2.
+  const auto third = std::make_shared<folded>(weights[0], 1, 0, 2, 0.4F);
+  use(set.with(7, content_of(third)));
+  ASSERT_EQ(layer.serve(arrival_with({{12, -1, -1}}, {7}, kernels::return_mode::exact, 6)),
+            status::ok);
+  const auto y = third->row(backend->shape(), x(0));
+  for (std::size_t i = 0; i < k_hidden; ++i) EXPECT_NEAR(given(0, i), y[i], 2 * bound(y[i]));
+}
+
 TEST_F(adapter_layer_test, rows_without_one_keep_their_bits) {
   const std::vector<std::array<std::int32_t, k_top_k>> slots{{10, 11, -1}, {11, -1, 10}};
   ASSERT_EQ(layer.serve(arrival_with(slots, {-1, 9})), status::ok);

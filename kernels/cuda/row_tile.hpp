@@ -1,0 +1,55 @@
+#pragma once
+// What the grouping step makes of a batch's slot ids, in device memory: row tiles, and which entry
+// sits at which place of a tile. An entry is a pair (row r, position j) with a slot id other than
+// -1; its number is r * k_in + j. A segment is all entries of one slot in ascending number; it is
+// cut into tiles of at most tile_rows rows; each tile starts at a whole group of eight places. A
+// slot without entries has no segment. Counts stay on the device: nothing here is read by the host.
+//
+// Thread: any (values; the memory belongs to the stream that grouped).
+
+#include <cstdint>
+
+namespace moetier::kernels::cuda {
+
+struct row_tile {
+  std::int32_t slot = 0;
+  std::int32_t first_group = 0;  // of eight places, over all tiles
+  std::int32_t groups = 0;       // ceil(rows / 8)
+  std::int32_t rows = 0;         // 1..tile_rows
+};
+
+struct tile_header {
+  std::uint32_t tiles = 0;
+  std::uint32_t segments = 0;
+  std::uint32_t groups = 0;
+  std::uint32_t entries = 0;
+};
+
+struct tile_table {
+  tile_header* header = nullptr;
+  row_tile* tiles = nullptr;             // [tiles], segment after segment, ascending slots
+  std::int32_t* segment_tile = nullptr;  // [segments + 1]: first tile of each segment, then tiles
+  std::int32_t* tile_segment = nullptr;  // [tiles]
+  std::int32_t* entry_of = nullptr;      // [groups * 8]: entry number, -1 = no row at this place
+};
+
+// Most tiles and groups that `entries` entries over `slots` slots can give.
+constexpr std::uint32_t tiles_max(std::uint64_t entries, std::uint32_t slots,
+                                  std::uint32_t tile_rows) noexcept {
+  const std::uint64_t segments = entries < slots ? entries : slots;
+  return static_cast<std::uint32_t>(entries / tile_rows + segments);
+}
+constexpr std::uint32_t groups_max(std::uint64_t entries, std::uint32_t slots,
+                                   std::uint32_t tile_rows) noexcept {
+  return static_cast<std::uint32_t>(entries / 8) + tiles_max(entries, slots, tile_rows);
+}
+
+// The first failure of a launch, in one device word: code | slot << 8. Anything but 0 voids the
+// whole output.
+enum class device_failure : std::uint32_t {
+  none = 0,
+  bad_slot = 1,      // an id outside the table, or of a slot without a page
+  wait_expired = 2,  // a wait of one block for another passed its deadline
+};
+
+}  // namespace moetier::kernels::cuda

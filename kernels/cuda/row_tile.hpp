@@ -16,6 +16,8 @@ struct row_tile {
   std::int32_t first_group = 0;  // of eight places, over all tiles
   std::int32_t groups = 0;       // ceil(rows / 8)
   std::int32_t rows = 0;         // 1..tile_rows
+
+  bool operator==(const row_tile&) const = default;
 };
 
 struct tile_header {
@@ -23,6 +25,8 @@ struct tile_header {
   std::uint32_t segments = 0;
   std::uint32_t groups = 0;
   std::uint32_t entries = 0;
+
+  bool operator==(const tile_header&) const = default;
 };
 
 struct tile_table {

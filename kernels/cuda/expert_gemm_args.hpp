@@ -24,6 +24,7 @@ enum class gemm_activation : std::uint8_t {
   swiglu_bias = 1,  // g * sigmoid(alpha * g) * (u + beta); bf16 only
 };
 
+enum class row_type : std::uint8_t { f32 = 0, bf16 = 1 };  // of what comes in
 enum class out_type : std::uint8_t { f32 = 0, bf16 = 1 };
 
 struct expert_gemm_args {

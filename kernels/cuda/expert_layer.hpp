@@ -22,8 +22,6 @@
 
 namespace moetier::kernels::cuda {
 
-enum class row_type : std::uint8_t { f32 = 0, bf16 = 1 };
-
 // One call. All pointers are device memory, rows and outputs at multiples of 16 bytes. Rows at or
 // beyond *rows_live may hold anything and their outputs are never written.
 struct layer_call {

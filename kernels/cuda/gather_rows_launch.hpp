@@ -1,0 +1,96 @@
+#pragma once
+// From a batch's rows to the tiled activations of FC1, by tile table: the problem of the row
+// quantiser (sm90_fp8_quantise_rows.hpp), of the bf16 gather (sm90_bf16_gather_rows.hpp) and of
+// their twin (kernels/reference/gather_rows.hpp), and its launch configuration as a pure function.
+// Nothing here calls CUDA.
+//
+// Thread: any (values, pure functions).
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/expert_gemm_args.hpp"
+#include "kernels/cuda/launch.hpp"
+
+namespace moetier::kernels::cuda {
+
+// Pointers are in the memory of whoever gathers. Rows, x and outputs at multiples of 16 bytes, as
+// are the pitches.
+struct gather_rows_args {
+  const std::byte* rows = nullptr;  // [rows_cap][hidden_size]
+  std::size_t row_pitch_bytes = 0;
+  row_type row_as = row_type::bf16;
+  std::uint32_t rows_cap = 0;
+  std::uint32_t k_in = 1;         // the row of entry e is e / k_in
+  std::uint32_t hidden_size = 0;  // fp8: a multiple of 128, bf16: of 64
+  std::uint32_t slots = 0;        // of the table's grouping, as tile_rows
+  std::uint32_t tile_rows = 64;
+  tile_table tiles{};
+  std::byte* x = nullptr;  // places without a row are left as they are
+  // Live rows whose only slot id is -1 get an output row of zeros. nullptr = none do.
+  // Requires: k_in == 1.
+  const std::int32_t* slot_ids = nullptr;    // [rows_cap]
+  const std::uint32_t* rows_live = nullptr;  // read with slot_ids only
+  std::byte* out = nullptr;
+  std::size_t out_pitch_bytes = 0;
+  out_type out_as = out_type::bf16;
+};
+
+inline constexpr std::uint32_t k_gather_threads = 256;
+inline constexpr std::uint32_t k_gather_warps = k_gather_threads / 32;  // blocks of K side by side
+inline constexpr std::uint32_t k_gather_blocks_per_multiprocessor = 4;
+
+constexpr bool can_gather_rows(const gather_rows_args& args, gemm_format format) noexcept {
+  const auto whole = [](const void* p, std::size_t pitch) {
+    return p != nullptr && reinterpret_cast<std::uintptr_t>(p) % 16 == 0 && pitch % 16 == 0;
+  };
+  const std::size_t row_bytes =
+      std::size_t{args.hidden_size} * (args.row_as == row_type::bf16 ? 2 : 4);
+  const tile_table& t = args.tiles;
+  return args.k_in >= 1 && args.hidden_size >= 1 &&
+         args.hidden_size % columns_of_block(format) == 0 && args.slots >= 1 &&
+         (args.tile_rows == 64 || args.tile_rows == 128) &&
+         whole(args.rows, args.row_pitch_bytes) && args.row_pitch_bytes >= row_bytes &&
+         whole(args.x, 0) && t.header != nullptr && t.tiles != nullptr && t.entry_of != nullptr &&
+         (args.slot_ids == nullptr ||
+          (args.k_in == 1 && args.rows_live != nullptr && whole(args.out, args.out_pitch_bytes)));
+}
+
+// A unit of work is a part of a tile, its groups, times a chunk of K, a block of K for each warp.
+struct gather_rows_plan {
+  std::uint32_t grid = 1;
+  std::uint32_t tiles = 0;        // at most
+  std::uint32_t part_groups = 2;  // groups of a part
+  std::uint32_t parts = 1;        // of the largest tile
+  std::uint32_t blocks = 0;       // of K
+  std::uint32_t chunks = 1;       // of k_gather_warps blocks
+
+  bool operator==(const gather_rows_plan&) const = default;
+};
+
+// Long parts write longer runs; there must be enough of them for all multiprocessors.
+// Requires: can_gather_rows() of the problem.
+constexpr gather_rows_plan plan_gather_rows(const gather_rows_args& args, gemm_format format,
+                                            const device_size& device) noexcept {
+  const std::uint64_t entries = std::uint64_t{args.rows_cap} * args.k_in;
+  gather_rows_plan plan;
+  plan.tiles = tiles_max(entries, args.slots, args.tile_rows);
+  plan.blocks = args.hidden_size / columns_of_block(format);
+  plan.chunks = static_cast<std::uint32_t>(ceil_div(plan.blocks, k_gather_warps));
+  const std::uint64_t groups = groups_max(entries, args.slots, args.tile_rows);
+  const std::uint64_t enough =
+      std::uint64_t{device.multiprocessors} * k_gather_blocks_per_multiprocessor;
+  plan.part_groups = args.tile_rows / k_group_rows;
+  while (plan.part_groups > 2 && groups / plan.part_groups * plan.chunks < enough)
+    plan.part_groups /= 2;
+  plan.parts = args.tile_rows / k_group_rows / plan.part_groups;
+  // Rows of zeros are shared among warps even where there is no tile.
+  const std::uint64_t units =
+      std::max<std::uint64_t>(std::uint64_t{plan.tiles} * plan.parts * plan.chunks,
+                              ceil_div(args.rows_cap, k_gather_warps));
+  plan.grid = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(units, 1, enough));
+  return plan;
+}
+
+}  // namespace moetier::kernels::cuda

@@ -1,0 +1,60 @@
+#pragma once
+// Rows by tile table into groups of 8 rows x 64 bf16 (kernels/cuda/sm90_geometry.hpp): bf16 rows as
+// they are, f32 rows rounded to nearest even. H a multiple of 64. Bound by memory: it reads a row
+// once an entry and writes 2 bytes a column.
+
+#include <cstdint>
+
+#include "kernels/cuda/row_walk.cuh"
+
+namespace moetier::kernels::cuda {
+
+// Eight columns from 8 * lane.
+struct copied_bf16_piece {
+  static constexpr gemm_format k_format = gemm_format::bf16;
+  static constexpr std::uint32_t k_passes = 8;
+  uint4 columns;
+
+  __device__ void clear() {}
+  __device__ void load(const std::byte* row, std::uint32_t block, std::uint32_t lane) {
+    columns = __ldcs(reinterpret_cast<const uint4*>(row) + block * 8 + lane);
+  }
+  __device__ void store(std::byte* group, float*, std::uint32_t r, std::uint32_t lane,
+                        bool live) const {
+    if (live) *reinterpret_cast<uint4*>(group + swizzled(r, lane * 16)) = columns;
+  }
+};
+
+// Four columns from each of 4 * lane + 0, 32.
+struct rounded_f32_piece {
+  static constexpr gemm_format k_format = gemm_format::bf16;
+  static constexpr std::uint32_t k_passes = 4;
+  float4 halves[2];
+
+  __device__ void clear() {}
+  __device__ void load(const std::byte* row, std::uint32_t block, std::uint32_t lane) {
+    const auto* const at = reinterpret_cast<const float4*>(row) + block * 16 + lane;
+    halves[0] = __ldcs(at);
+    halves[1] = __ldcs(at + 8);
+  }
+  __device__ void store(std::byte* group, float*, std::uint32_t r, std::uint32_t lane,
+                        bool live) const {
+    if (!live) return;
+#pragma unroll
+    for (std::uint32_t h = 0; h < 2; ++h) {
+      const float4& v = halves[h];
+      const __nv_bfloat162 pairs[2] = {__floats2bfloat162_rn(v.x, v.y),
+                                       __floats2bfloat162_rn(v.z, v.w)};
+      *reinterpret_cast<uint2*>(group + swizzled(r, h * 64 + lane * 8)) =
+          *reinterpret_cast<const uint2*>(pairs);
+    }
+  }
+};
+
+template <row_piece Piece>
+__global__ void __launch_bounds__(k_gather_threads, k_gather_blocks_per_multiprocessor)
+    gather_rows_kernel(const gather_rows_args args, const gather_rows_plan plan) {
+  walk_rows<Piece>(args, plan);
+}
+
+}  // namespace moetier::kernels::cuda

@@ -95,6 +95,24 @@ __device__ __forceinline__ void copy_out_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
 }
 
+// ---- stores with a say in how long L2 keeps them
+// -------------------------------------------------
+
+__device__ __forceinline__ void store(void* to, std::uint32_t v, std::uint64_t policy) {
+  asm volatile("st.global.L2::cache_hint.b32 [%0], %1, %2;" ::"l"(to), "r"(v), "l"(policy)
+               : "memory");
+}
+__device__ __forceinline__ void store(void* to, uint2 v, std::uint64_t policy) {
+  asm volatile("st.global.L2::cache_hint.v2.b32 [%0], {%1, %2}, %3;" ::"l"(to), "r"(v.x), "r"(v.y),
+               "l"(policy)
+               : "memory");
+}
+__device__ __forceinline__ void store(void* to, float4 v, std::uint64_t policy) {
+  asm volatile("st.global.L2::cache_hint.v4.f32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(to), "f"(v.x),
+               "f"(v.y), "f"(v.z), "f"(v.w), "l"(policy)
+               : "memory");
+}
+
 // ---- order
 // ---------------------------------------------------------------------------------------
 

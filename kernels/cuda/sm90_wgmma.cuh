@@ -21,6 +21,10 @@ __device__ __forceinline__ std::uint64_t descriptor(std::uint32_t shared_address
   return static_cast<std::uint64_t>((shared_address & 0x3FFFFu) >> 4) | (1ull << 16) |
          (64ull << 32) | (1ull << 62);
 }
+// The same from its low word, of which alone addresses are part: 32-bit sums lead to the next block.
+__device__ __forceinline__ std::uint64_t descriptor_from(std::uint32_t low) {
+  return static_cast<std::uint64_t>(low) | (64ull << 32) | (1ull << 62);
+}
 // Of 8 KB: from the first 64 rows of a tile to the next.
 inline constexpr std::uint64_t k_half_tile_step = 8192 / 16;
 inline constexpr std::uint64_t k_tile_step = 16384 / 16;
@@ -58,6 +62,13 @@ __device__ __forceinline__ void keep(float (&d)[Count]) {
       ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51" \
       ",%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 
+#define MOETIER_S128                                                                           \
+  MOETIER_S64                                                                                  \
+      ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84"   \
+      ",%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104"  \
+      ",%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121"  \
+      ",%122,%123,%124,%125,%126,%127"
+
 // One overload: NAME is the instruction's shape and types, TAIL what bf16 adds (K-major operands).
 #define MOETIER_WGMMA(N, COUNT, SHAPE, TAIL, REGISTERS, PLACES, A, B, P)                        \
   __device__ __forceinline__ void multiply_##SHAPE(float(&d)[COUNT], std::uint64_t a,           \
@@ -86,6 +97,9 @@ MOETIER_WGMMA_BOTH(56, 28, MOETIER_S28, (MOETIER_D16(d, 0), MOETIER_D8(d, 16), M
                    28, 29, 30)
 MOETIER_WGMMA_BOTH(64, 32, MOETIER_S32, (MOETIER_D32(d, 0)), 32, 33, 34)
 MOETIER_WGMMA_BOTH(128, 64, MOETIER_S64, (MOETIER_D32(d, 0), MOETIER_D32(d, 32)), 64, 65, 66)
+MOETIER_WGMMA_BOTH(256, 128, MOETIER_S128,
+                   (MOETIER_D32(d, 0), MOETIER_D32(d, 32), MOETIER_D32(d, 64), MOETIER_D32(d, 96)),
+                   128, 129, 130)
 
 #undef MOETIER_WGMMA_BOTH
 #undef MOETIER_WGMMA
@@ -105,6 +119,7 @@ MOETIER_WGMMA_BOTH(128, 64, MOETIER_S64, (MOETIER_D32(d, 0), MOETIER_D32(d, 32))
 #undef MOETIER_S28
 #undef MOETIER_S32
 #undef MOETIER_S64
+#undef MOETIER_S128
 
 // Four instructions over one 128-byte block of K. `accumulate` = 0 starts the sums anew.
 template <class Format, int Count>

@@ -1,0 +1,87 @@
+#pragma once
+// The two warps of the straight kernel that move bytes. The copy warp fills the stages: per block
+// of K the tiles of the unit's strips and the groups of rows that exist; before a unit of FC2 it
+// waits until FC1 of that tile is written. The store warp writes FC1's outcome into `mid` and counts
+// it, off the math warps' way. One lane of each does the work.
+//
+// Weights leave L2 first, since only blocks at work at the same time share them; rows stay, since
+// every strip pair reads them again.
+//
+// Thread: lane 0 of the copy warp or of the store warp.
+
+#include "kernels/cuda/expert_gemm_args.hpp"
+#include "kernels/cuda/sm90_straight_shared.cuh"
+
+namespace moetier::kernels::cuda::straight {
+
+template <wgmma::gemm_number Number>
+__device__ __forceinline__ void fill_stages(const expert_gemm_args& args,
+                                            block_shared<Number>& shared) {
+  using stage = typename block_shared<Number>::stage;
+  const std::uint64_t keep_short = ptx::policy_evict_first();
+  const std::uint64_t keep_long = ptx::policy_evict_last();
+  const std::uint32_t full = ptx::shared_address(shared.stage_full);
+  const std::uint32_t first_stage = ptx::shared_address(shared.stages);
+  stage_ring empty{ptx::shared_address(shared.stage_empty), 0xfu};
+  const std::uint32_t fc1_parts = (args.layout.fc1_strips + 1) / k_unit_strips;
+  std::uint32_t written_tile = 0xffffffffu;  // whose FC1 is known to be written
+  bool expired = false;                      // one wait did: the output is void, end soon
+  for (unit_queue queue;; ++queue.taken) {
+    const unit u = queue.next(shared);
+    queue.give_back(shared);
+    if (u.kind == unit_kind::none) return;
+
+    if (u.kind == unit_kind::fc2 && u.tile != written_tile && !expired) {
+      expired = !ptx::wait_at_least(args.counters + gemm_counters::first_tile + u.tile, fc1_parts,
+                                    args.deadline_ns, args.status, u.slot);
+      ptx::fence_async();
+      written_tile = u.tile;
+    }
+    const std::uint32_t row_bytes = u.groups * group_bytes(k_format<Number>);
+    const std::uint64_t strip_bytes = std::uint64_t{u.blocks} * k_tile_bytes;
+    const std::byte* weights = u.weights;
+    const std::byte* rows = u.rows_in;
+    for (std::uint32_t k = 0; k < u.blocks; ++k) {
+      const std::uint32_t s = k % k_straight_stages;
+      empty.wait(s);
+      empty.pass(s);
+      const std::uint32_t to = first_stage + s * static_cast<std::uint32_t>(sizeof(stage));
+      const std::uint32_t barrier = full + s * 8;
+      ptx::arrive_expecting(barrier, u.strips * k_tile_bytes + row_bytes);
+      ptx::copy_in(to, weights, k_tile_bytes, barrier, keep_short);
+      if (u.strips == k_unit_strips)
+        ptx::copy_in(to + k_tile_bytes, weights + strip_bytes, k_tile_bytes, barrier, keep_short);
+      ptx::copy_in(to + k_unit_strips * k_tile_bytes, rows, row_bytes, barrier, keep_long);
+      weights += k_tile_bytes;
+      rows += row_bytes;
+    }
+  }
+}
+
+template <wgmma::gemm_number Number>
+__device__ __forceinline__ void store_intermediates(const expert_gemm_args& args,
+                                                    block_shared<Number>& shared) {
+  std::uint32_t stored = 0;
+  for (unit_queue queue;; ++queue.taken) {
+    const unit& u = queue.next(shared);
+    const unit_kind kind = u.kind;
+    const std::uint32_t tile = u.tile;
+    const std::uint32_t blocks = Number::promoted ? 1 : u.strips;
+    const std::uint32_t bytes = blocks * u.groups * group_bytes(k_format<Number>);
+    std::byte* const mid = u.mid;
+    queue.give_back(shared);
+    if (kind == unit_kind::none) return;
+    if (kind == unit_kind::fc2) continue;
+
+    ptx::wait(ptx::shared_address(&shared.staged), stored++ & 1u);
+    ptx::copy_out(mid, ptx::shared_address(shared.staging), bytes);
+    ptx::copy_out_commit();
+    ptx::copy_out_wait_read();
+    ptx::arrive(ptx::shared_address(&shared.staging_free));
+    ptx::copy_out_wait();
+    ptx::fence_async();
+    ptx::add_release(args.counters + gemm_counters::first_tile + tile, 1);
+  }
+}
+
+}  // namespace moetier::kernels::cuda::straight

@@ -1,0 +1,152 @@
+#pragma once
+// The unit walk: one warp of each block fetches unit numbers and turns each into a unit, from the
+// row tiles alone. Numbers run over FC1's units, then FC2's; within a product segment by segment,
+// and within a segment strip pair by strip pair with all its tiles, so that blocks at work at the
+// same time share weights in L2. A tile's FC1 units thus all have smaller numbers than any unit of
+// FC2, and are held by blocks that never wait for a later one.
+//
+// Thread: the walk's warp, all lanes.
+
+#include "kernels/cuda/expert_gemm_args.hpp"
+#include "kernels/cuda/sm90_straight_shared.cuh"
+
+namespace moetier::kernels::cuda::straight {
+
+struct unit_place {
+  unit_kind kind;
+  std::uint32_t tile;
+  std::uint32_t strip_pair;
+};
+
+// Units of all tiles: below 2^32, as 2^24 tiles alone are 2^31 rows.
+struct unit_order {
+  std::uint32_t tiles;
+  std::uint32_t fc1_pairs;
+  std::uint32_t fc2_pairs;
+
+  __device__ __forceinline__ explicit unit_order(const expert_gemm_args& args)
+      : tiles(args.tiles.header->tiles),
+        fc1_pairs((args.layout.fc1_strips + 1) / k_unit_strips),
+        fc2_pairs((args.layout.fc2_strips + 1) / k_unit_strips) {}
+  __device__ __forceinline__ std::uint32_t units() const { return tiles * (fc1_pairs + fc2_pairs); }
+
+  // A segment of n tiles has n * pairs units, as if each of its tiles had them in a row: the tile
+  // that a number would then fall on gives the segment.
+  __device__ __forceinline__ unit_place place_of(const tile_table& table,
+                                                 std::uint32_t number) const {
+    const bool fc1 = number < tiles * fc1_pairs;
+    const std::uint32_t pairs = fc1 ? fc1_pairs : fc2_pairs;
+    const std::uint32_t within = fc1 ? number : number - tiles * fc1_pairs;
+    const std::int32_t segment = table.tile_segment[within / pairs];
+    const auto first = static_cast<std::uint32_t>(table.segment_tile[segment]);
+    const auto count = static_cast<std::uint32_t>(table.segment_tile[segment + 1]) - first;
+    const std::uint32_t in_segment = within - first * pairs;
+    return {fc1 ? unit_kind::fc1 : unit_kind::fc2, first + in_segment % count, in_segment / count};
+  }
+};
+
+template <wgmma::gemm_number Number>
+__device__ __forceinline__ unit describe(const expert_gemm_args& args, const unit_place& place,
+                                         const row_tile& tile, const std::byte* page) {
+  const page_layout& l = args.layout;
+  const bool fc1 = place.kind == unit_kind::fc1;
+  const std::uint32_t blocks = fc1 ? l.fc1_blocks : l.fc2_blocks;
+  const std::uint32_t strips = fc1 ? l.fc1_strips : l.fc2_strips;
+  const auto first_group = static_cast<std::uint64_t>(tile.first_group);
+  constexpr gemm_format format = k_format<Number>;
+  constexpr std::uint64_t mid_blocks_of_pair = 128 / columns_of_block(format);
+  const auto* constants = reinterpret_cast<const float*>(page + l.constants);
+  const bool shaped = args.activation == gemm_activation::swiglu_bias;
+  unit u;
+  u.kind = place.kind;
+  u.tile = place.tile;
+  u.slot = static_cast<std::uint32_t>(tile.slot);
+  u.groups = static_cast<std::uint32_t>(tile.groups);
+  u.rows = static_cast<std::uint32_t>(tile.rows);
+  u.first_strip = place.strip_pair * k_unit_strips;
+  u.strips = min(k_unit_strips, strips - u.first_strip);
+  u.blocks = blocks;
+  u.weights =
+      page + (fc1 ? l.fc1 : l.fc2) + std::uint64_t{u.first_strip} * blocks * k_tile_bytes;
+  u.rows_in = (fc1 ? args.x : args.mid) + first_group * blocks * group_bytes(format);
+  u.mid = args.mid + (first_group * l.fc2_blocks +
+                      place.strip_pair * mid_blocks_of_pair * static_cast<std::uint64_t>(u.groups)) *
+                         group_bytes(format);
+  u.bias = !args.shape.bias ? nullptr
+                            : reinterpret_cast<const float*>(page + (fc1 ? l.bias1 : l.bias2)) +
+                                  u.first_strip * k_tile_rows;
+  u.alpha = shaped ? constants[0] : 1.0F;
+  u.beta = shaped ? constants[1] : 0.0F;
+  u.limit = constants[2];
+  u.unused = 0;
+  return u;
+}
+
+// Scales of the unit's strips for all blocks of K.
+__device__ __forceinline__ void copy_scales(const expert_gemm_args& args, const unit_place& place,
+                                            std::uint32_t blocks, std::uint32_t strips,
+                                            const std::byte* page, scale_pairs* to,
+                                            std::uint32_t lane) {
+  const page_layout& l = args.layout;
+  const bool fc1 = place.kind == unit_kind::fc1;
+  const std::uint32_t pitch = fc1 ? l.scale_pitch1 : l.scale_pitch2;
+  // FC1: gate's row of scales and up's; FC2: the first strip's and the second's, if there is one.
+  const float* first = reinterpret_cast<const float*>(page + (fc1 ? l.scales1 : l.scales2)) +
+                       std::uint64_t{fc1 ? place.strip_pair : place.strip_pair * 2} * pitch;
+  const std::uint32_t step = fc1 ? args.shape.intermediate_size / 128 : strips - 1;
+  const float* second = first + std::uint64_t{step} * pitch;
+  for (std::uint32_t k = lane; k < blocks; k += 32) {
+    const float a = __ldg(first + k);
+    const float b = __ldg(second + k);
+    to[k].strip[0] = fc1 ? float2{a, b} : float2{a, a};
+    to[k].strip[1] = fc1 ? float2{a, b} : float2{b, b};
+  }
+}
+
+template <wgmma::gemm_number Number>
+__device__ __forceinline__ void walk_units(const expert_gemm_args& args,
+                                           block_shared<Number>& shared, std::uint32_t lane) {
+  const unit_order order(args);
+  for (std::uint32_t i = 0;; ++i) {
+    const std::uint32_t q = i % k_straight_units;
+    ptx::wait(ptx::shared_address(&shared.unit_empty[q]), (i / k_straight_units & 1u) ^ 1u);
+
+    // Fetch a number; the first is the block's own.
+    std::uint32_t number = blockIdx.x;
+    if (i > 0) {
+      if (lane == 0)
+        number = gridDim.x + atomicAdd(args.counters + gemm_counters::next_unit, 1u);
+      number = __shfl_sync(0xffffffffu, number, 0);
+    }
+    if (number >= order.units()) {
+      if (lane == 0) {
+        shared.units[q].kind = unit_kind::none;
+        ptx::arrive(ptx::shared_address(&shared.unit_full[q]));
+      }
+      return;
+    }
+
+    // Describe it and bring along what its rows and columns need.
+    const unit_place place = order.place_of(args.tiles, number);
+    const row_tile tile = args.tiles.tiles[place.tile];
+    const std::byte* page = args.pages[tile.slot];
+    const unit u = describe<Number>(args, place, tile, page);
+    if constexpr (Number::promoted)
+      copy_scales(args, place, u.blocks, u.strips, page, shared.scales[q], lane);
+    if (place.kind == unit_kind::fc2) {
+      const std::int32_t* entry_of =
+          args.tiles.entry_of + static_cast<std::int64_t>(tile.first_group) * k_group_rows;
+      for (std::uint32_t row = lane; row < k_straight_tile_rows; row += 32) {
+        const std::int32_t entry = row < u.rows ? entry_of[row] : -1;
+        shared.entries[q][row] = entry;
+        shared.row_weights[q][row] =
+            entry >= 0 && args.weights != nullptr ? args.weights[entry] : 1.0F;
+      }
+    }
+    if (lane == 0) shared.units[q] = u;
+    __syncwarp();
+    if (lane == 0) ptx::arrive(ptx::shared_address(&shared.unit_full[q]));
+  }
+}
+
+}  // namespace moetier::kernels::cuda::straight

@@ -1,0 +1,52 @@
+#include "kernels/cuda/straight_launch.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "kernels/cuda/expert_gemm_args.hpp"
+#include "schemas/base/assert.hpp"
+
+namespace moetier::kernels::cuda {
+namespace {
+
+bool fits(const gemm_shape& shape) noexcept {
+  const std::uint32_t columns = columns_of_block(shape.format);
+  if (shape.hidden_size == 0 || shape.intermediate_size == 0) return false;
+  if (shape.hidden_size % columns != 0 || shape.intermediate_size % columns != 0) return false;
+  if (shape.format != gemm_format::fp8) return true;
+  const std::uint32_t blocks_max = straight_scale_blocks_max(shape.format);
+  return !shape.bias && shape.hidden_size / columns <= blocks_max &&
+         shape.intermediate_size / columns <= blocks_max;
+}
+
+std::uint64_t units_of_tile(const gemm_shape& shape) noexcept {
+  const page_layout layout = page_layout_of(shape);
+  return ceil_div(layout.fc1_strips, k_unit_strips) + ceil_div(layout.fc2_strips, k_unit_strips);
+}
+
+}  // namespace
+
+std::optional<straight_launch> plan_straight(const gemm_shape& shape, std::uint32_t tiles_max,
+                                             const device_size& device) noexcept {
+  MOETIER_ASSERT(device.multiprocessors >= 1);
+  if (!fits(shape)) return std::nullopt;
+  const std::uint32_t shared_bytes = straight_shared_bytes(shape.format);
+  if (shared_bytes > device.shared_bytes_max) return std::nullopt;
+  const std::uint64_t units = tiles_max * units_of_tile(shape);
+  return straight_launch{
+      .format = shape.format,
+      .blocks = static_cast<std::uint32_t>(
+          std::clamp<std::uint64_t>(units, 1, device.multiprocessors)),
+      .shared_bytes = shared_bytes,
+      .counters = gemm_counters::first_tile + tiles_max,
+  };
+}
+
+std::string to_string(const straight_launch& launch) {
+  return fmt::format("straight {}: {} blocks of {} threads, {} stages, {} shared bytes, {} counters",
+                     launch.format == gemm_format::fp8 ? "fp8" : "bf16", launch.blocks,
+                     launch.threads, launch.stages, launch.shared_bytes, launch.counters);
+}
+
+}  // namespace moetier::kernels::cuda

@@ -48,28 +48,30 @@ struct expert_store::load_order {
   expert_id expert;
 };
 
-expected<std::size_t> expert_store::bill(const expert_store_options& options,
-                                         const model_description& model,
-                                         const kernels::Backend& backend) {
-  auto pages = page_pool::bill(backend.page_bytes(), page_count(options, model));
-  if (!pages) return pages;
-  return *pages + gate_bytes(model) + widening_bytes(model) + narrowing_bytes(model) +
-         bias_count(model) * sizeof(float);
+expected<store_bill> expert_store::bill(const expert_store_options& options,
+                                        const model_description& model, std::size_t page_bytes) {
+  const auto pages = page_pool::bill(page_bytes, page_count(options, model));
+  if (!pages) return unexpected_error(pages.error());
+  return store_bill{.pages = *pages,
+                    .staging = gate_bytes(model) + widening_bytes(model) + narrowing_bytes(model) +
+                               bias_count(model) * sizeof(float)};
 }
 
 expected<std::unique_ptr<expert_store>> expert_store::create(const expert_store_options& options,
                                                              const model_description& model,
                                                              const kernels::Backend& backend,
-                                                             expert_source& source) {
+                                                             expert_source& source,
+                                                             const page_memory_maker& memory) {
   if (options.slots == 0 || options.slots > k_slots_per_worker_max)
     return fail(reason::invalid_argument, "the number of slots per layer", options.slots,
                 fmt::format("1 to {}", k_slots_per_worker_max));
-  const auto bytes = bill(options, model, backend);
-  if (!bytes) return unexpected_error(bytes.error());
-  if (*bytes > options.memory_max_bytes)
-    return fail(reason::memory_insufficient, "the expert store", *bytes, options.memory_max_bytes);
-  auto pool =
-      page_pool::create(backend.page_bytes(), page_count(options, model), options.memory_max_bytes);
+  const auto due = bill(options, model, backend.page_bytes());
+  if (!due) return unexpected_error(due.error());
+  const std::size_t bytes = due->pages + (memory.on_host() ? due->staging : 0);
+  if (bytes > options.memory_max_bytes)
+    return fail(reason::memory_insufficient, "the expert store", bytes, options.memory_max_bytes);
+  auto pool = page_pool::create(backend.page_bytes(), page_count(options, model),
+                                options.memory_max_bytes, memory);
   if (!pool) return unexpected_error(std::move(pool.error()));
   return std::unique_ptr<expert_store>(
       new expert_store(model, backend, source, std::move(*pool), options.shared));
@@ -116,12 +118,10 @@ expected<std::shared_ptr<const generation_table>> expert_store::prepare(
     } else {
       filled = fill(order, next, contents);
     }
-    if (!filled) {
-      empty_unless_serving(next);
-      return unexpected_error(std::move(filled.error()));
-    }
+    if (!filled) return give_up(next, std::move(filled.error()));
     if (watch.on_progress) watch.on_progress(++loaded, total);
   }
+  if (auto settled = pool_->settle(); !settled) return give_up(next, std::move(settled.error()));
   next.table = std::make_shared<const generation_table>(generation, plan, std::move(rows), contents,
                                                         shared_);
   prepared_ = std::move(next);
@@ -283,7 +283,8 @@ expected<void> expert_store::fill(const load_order& order, holding& next,
   if (auto done = source_.load(order.layer, order.expert, buffers); !done) return done;
   const page_index page = pool_->begin_fill();
   next.pages[order.slot] = page;
-  const std::span<std::byte> bytes = pool_->writable(page);
+  const auto bytes = pool_->stage(page);
+  if (!bytes) return unexpected_error(bytes.error());
   const auto layer_index = static_cast<std::size_t>(moe_index(model_, order.layer));
   backend_.pack_page(
       {.gate = gate_,
@@ -293,10 +294,16 @@ expected<void> expert_store::fill(const load_order& order, holding& next,
        .up_bias = buffers.up_bias,
        .down_bias = buffers.down_bias,
        .constants = constants_of(model_, layer_index, order.expert.value >= model_.experts)},
-      bytes);
-  contents[order.slot] = {bytes.data(), xxh3_64(bytes)};
-  pool_->move(page, page_state::verified);
-  return {};
+      *bytes);
+  contents[order.slot] = {pool_->address(page), xxh3_64(*bytes)};
+  return pool_->send(page);
+}
+
+// Nothing may be on its way into a page that is given to another expert next.
+unexpected_error expert_store::give_up(const holding& next, error why) {
+  (void)pool_->settle();
+  empty_unless_serving(next);
+  return unexpected_error(std::move(why));
 }
 
 void expert_store::empty_unless_serving(const holding& dropped) {

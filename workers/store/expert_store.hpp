@@ -38,6 +38,14 @@ struct expert_store_options {
   std::size_t memory_max_bytes = 0;
 };
 
+// What a store allocates.
+struct store_bill {
+  std::size_t pages = 0;    // for all slots of all MoE layers, shared ones included, and spare ones
+  std::size_t staging = 0;  // of one expert in canonical bytes, on the host
+
+  bool operator==(const store_bill&) const = default;
+};
+
 // How the caller of prepare() follows and stops it.
 struct prepare_watch {
   // Experts loaded so far and to load in all; called on the owner's thread, first with 0.
@@ -47,19 +55,17 @@ struct prepare_watch {
 
 class expert_store final {
  public:
-  // What the store allocates: pages for all slots of all MoE layers, shared ones included, spare
-  // pages, staging buffers.
-  static expected<std::size_t> bill(const expert_store_options& options,
-                                    const model_description& model,
-                                    const kernels::Backend& backend);
+  static expected<store_bill> bill(const expert_store_options& options,
+                                   const model_description& model, std::size_t page_bytes);
 
   // reason::memory_insufficient with both numbers, before anything is allocated, when the bill is
-  // above memory_max_bytes. `backend` and `source` outlive the store. Requires: the source has the
-  // shared pseudo-experts asked for.
-  static expected<std::unique_ptr<expert_store>> create(const expert_store_options& options,
-                                                        const model_description& model,
-                                                        const kernels::Backend& backend,
-                                                        expert_source& source);
+  // above memory_max_bytes; pages alone are billed where they do not lie on the host. `backend` and
+  // `source` outlive the store. Requires: the source has the shared pseudo-experts asked for, the
+  // backend reads pages where `memory` puts them.
+  static expected<std::unique_ptr<expert_store>> create(
+      const expert_store_options& options, const model_description& model,
+      const kernels::Backend& backend, expert_source& source,
+      const page_memory_maker& memory = host_page_memory_maker());
 
   ~expert_store();
   expert_store(const expert_store&) = delete;
@@ -107,6 +113,7 @@ class expert_store final {
   std::vector<load_order> reuse(const std::vector<layer_slots>& rows, holding& next,
                                 std::vector<slot_content>& contents) const;
   expected<void> fill(const load_order& order, holding& next, std::vector<slot_content>& contents);
+  unexpected_error give_up(const holding& next, error why);
   void empty_unless_serving(const holding& dropped);
 
   const model_description model_;

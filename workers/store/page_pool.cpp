@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-
-#include <sys/mman.h>
+#include <utility>
 
 #include "schemas/base/assert.hpp"
 
@@ -23,22 +22,6 @@ constexpr bool is_step(page_state from, page_state to) {
   return false;
 }
 
-// An anonymous block of `bytes` at a multiple of 2 MiB, or nullptr. Requires: bytes is one too.
-std::byte* map_aligned(std::size_t bytes) {
-  void* const raw = ::mmap(nullptr, bytes + k_huge_bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (raw == MAP_FAILED) return nullptr;
-  auto* const start = static_cast<std::byte*>(raw);
-  const std::size_t head =
-      (k_huge_bytes - reinterpret_cast<std::uintptr_t>(raw) % k_huge_bytes) % k_huge_bytes;
-  const std::size_t tail = k_huge_bytes - head;
-  if (head > 0) ::munmap(start, head);
-  if (tail > 0) ::munmap(start + head + bytes, tail);
-  // Advice only: without huge pages the pool works, some percent slower.
-  ::madvise(start + head, bytes, MADV_HUGEPAGE);
-  return start + head;
-}
-
 }  // namespace
 
 expected<std::size_t> page_pool::bill(std::size_t page_bytes, std::uint64_t pages) {
@@ -53,26 +36,25 @@ expected<std::size_t> page_pool::bill(std::size_t page_bytes, std::uint64_t page
 }
 
 expected<std::unique_ptr<page_pool>> page_pool::create(std::size_t page_bytes, std::uint64_t pages,
-                                                       std::size_t bytes_max) {
+                                                       std::size_t bytes_max,
+                                                       const page_memory_maker& memory) {
   MOETIER_ASSERT(page_bytes > 0 && page_bytes % 64 == 0);
   MOETIER_ASSERT(pages > 0);
   const auto bytes = bill(page_bytes, pages);
   if (!bytes) return unexpected_error(bytes.error());
   if (*bytes > bytes_max)
     return fail(reason::memory_insufficient, "the page pool", *bytes, bytes_max);
-  std::byte* const base = map_aligned(*bytes);
-  if (base == nullptr) return fail(reason::memory_insufficient, "the page pool", *bytes, "fewer");
+  auto made = memory.make(*bytes, page_bytes);
+  if (!made) return unexpected_error(std::move(made.error()));
   return std::unique_ptr<page_pool>(
-      new page_pool(base, *bytes, page_bytes, static_cast<std::uint32_t>(pages)));
+      new page_pool(std::move(*made), page_bytes, static_cast<std::uint32_t>(pages)));
 }
 
-page_pool::page_pool(std::byte* base, std::size_t bytes, std::size_t page_bytes,
+page_pool::page_pool(std::unique_ptr<page_memory> memory, std::size_t page_bytes,
                      std::uint32_t pages)
-    : base_(base), bytes_(bytes), page_bytes_(page_bytes), states_(pages, page_state::empty) {
+    : memory_(std::move(memory)), page_bytes_(page_bytes), states_(pages, page_state::empty) {
   counts_[static_cast<std::size_t>(page_state::empty)] = pages;
 }
-
-page_pool::~page_pool() { ::munmap(base_, bytes_); }
 
 page_index page_pool::begin_fill() noexcept {
   // A linear search: once per expert loaded, and loading one costs thousands of times more.
@@ -92,14 +74,39 @@ void page_pool::move(page_index page, page_state to) noexcept {
   state = to;
 }
 
-std::span<std::byte> page_pool::writable(page_index page) noexcept {
+expected<std::span<std::byte>> page_pool::stage(page_index page) {
   MOETIER_ASSERT(state(page) == page_state::filling);
-  return {base_ + page.value * page_bytes_, page_bytes_};
+  return memory_->stage(page.value * page_bytes_, page_bytes_);
+}
+
+expected<void> page_pool::send(page_index page) {
+  MOETIER_ASSERT(state(page) == page_state::filling);
+  if (auto sent = memory_->send(); !sent) return sent;
+  sent_.push_back(page);
+  verify_landed();
+  return {};
+}
+
+expected<void> page_pool::settle() {
+  if (auto settled = memory_->settle(); !settled) {
+    sent_.clear();
+    return settled;
+  }
+  verify_landed();
+  MOETIER_ASSERT(sent_.empty());
+  return {};
+}
+
+void page_pool::verify_landed() {
+  while (sent_.size() > memory_->under_way()) {
+    move(sent_.front(), page_state::verified);
+    sent_.pop_front();
+  }
 }
 
 const std::byte* page_pool::address(page_index page) const noexcept {
   MOETIER_ASSERT(page.value < states_.size());
-  return base_ + page.value * page_bytes_;
+  return memory_->base() + page.value * page_bytes_;
 }
 
 }  // namespace moetier::workers

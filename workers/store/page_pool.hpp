@@ -1,21 +1,25 @@
 #pragma once
-// A worker's pages of one weight shape, for all layers: one block of anonymous memory, 2 MiB
-// aligned and advised to huge pages, divided into equal pages whose addresses hold for the pool's
-// life. Its size is billed and refused before anything is allocated. The pool knows the state of
-// each page, not what lies in it; the expert store owns it and decides.
+// A worker's pages of one weight shape, for all layers: one block of memory (workers/store/
+// page_memory.hpp), divided into equal pages whose addresses hold for the pool's life. Its size is
+// billed and refused before anything is allocated. The pool knows the state of each page, not what
+// lies in it; the expert store owns it and decides.
 //
 //   empty -> filling -> verified -> serving -> retiring -> empty
 //   filling, verified -> empty when a plan is aborted
+//
+// A page that was sent is filling until its bytes have landed, then verified.
 //
 // Thread: owner of the store; bytes of serving and retiring pages: any reader.
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "schemas/base/error.hpp"
+#include "workers/store/page_memory.hpp"
 
 namespace moetier::workers {
 
@@ -35,10 +39,10 @@ class page_pool final {
 
   // Requires: page_bytes is a multiple of 64, pages > 0. reason::memory_insufficient with both
   // numbers when the bill is above `bytes_max`, or when the system refuses.
-  static expected<std::unique_ptr<page_pool>> create(std::size_t page_bytes, std::uint64_t pages,
-                                                     std::size_t bytes_max);
+  static expected<std::unique_ptr<page_pool>> create(
+      std::size_t page_bytes, std::uint64_t pages, std::size_t bytes_max,
+      const page_memory_maker& memory = host_page_memory_maker());
 
-  ~page_pool();
   page_pool(const page_pool&) = delete;
   page_pool& operator=(const page_pool&) = delete;
 
@@ -53,16 +57,23 @@ class page_pool final {
   // Requires: the step is an arrow of the diagram above.
   void move(page_index page, page_state to) noexcept;
 
-  // Requires: the page is filling.
-  std::span<std::byte> writable(page_index page) noexcept;
+  // Where the page's bytes are written. Requires: the page is filling; the one staged before was
+  // sent.
+  expected<std::span<std::byte>> stage(page_index page);
+  // The page that was staged last is whole; it becomes verified when its bytes have landed, at the
+  // latest in settle(), and so may earlier ones now.
+  expected<void> send(page_index page);
+  // Waits until all that was sent has landed. After an error what had not stays filling.
+  expected<void> settle();
   const std::byte* address(page_index page) const noexcept;
 
  private:
-  page_pool(std::byte* base, std::size_t bytes, std::size_t page_bytes, std::uint32_t pages);
+  page_pool(std::unique_ptr<page_memory> memory, std::size_t page_bytes, std::uint32_t pages);
+  void verify_landed();
 
-  std::byte* base_;
-  std::size_t bytes_;  // of the mapping
+  std::unique_ptr<page_memory> memory_;
   std::size_t page_bytes_;
+  std::deque<page_index> sent_;  // not known to have landed, oldest first
   std::vector<page_state> states_;
   std::uint32_t counts_[k_page_states]{};
 };

@@ -8,6 +8,7 @@
 #include "schemas/base/checksum.hpp"
 #include "tests/schemas/file/scratch_folder.hpp"
 #include "tests/workers/store/fake_backend.hpp"
+#include "tests/workers/store/late_memory.hpp"
 
 namespace moetier::workers {
 namespace {
@@ -274,8 +275,9 @@ TEST_F(expert_store_test, refuses_rows_that_are_no_plan_for_this_model) {
 
 TEST_F(expert_store_test, the_bill_is_refused_before_anything_is_allocated) {
   const expert_store_options options{.slots = 3, .spare_pages = 2, .memory_max_bytes = 2097247};
-  EXPECT_EQ(*expert_store::bill(options, model_, backend_), 2097248u)
-      << "one huge page holds 8 pages; 96 bytes of staging";
+  EXPECT_EQ(*expert_store::bill(options, model_, 128),
+            (store_bill{.pages = 2097152, .staging = 96}))
+      << "one huge page holds 8 pages";
   EXPECT_EQ(sentence(expert_store::create(options, model_, backend_, source_)),
             "the expert store needs 2097248 bytes; 2097247 are available");
   EXPECT_EQ(sentence(expert_store::create({.slots = 0, .memory_max_bytes = 1u << 30}, model_,
@@ -335,9 +337,53 @@ TEST_F(expert_store_test, shared_experts_lie_behind_the_slots_of_every_layer) {
 
 TEST_F(expert_store_test, shared_experts_are_on_the_bill) {
   const expert_store_options with{.slots = 1024, .spare_pages = 0, .shared = 32768};
-  EXPECT_EQ(*expert_store::bill(with, model_, backend_),
-            std::size_t{2 * (1024 + 32768)} * 128 / (2u << 20) * (2u << 20) + (2u << 20) + 96)
-      << "two layers, pages of 128 bytes, 96 bytes of staging";
+  EXPECT_EQ(expert_store::bill(with, model_, 128)->pages,
+            std::size_t{2 * (1024 + 32768)} * 128 / (2u << 20) * (2u << 20) + (2u << 20))
+      << "two layers, pages of 128 bytes";
+}
+
+TEST_F(expert_store_test, pages_elsewhere_are_billed_without_the_hosts_staging) {
+  EXPECT_EQ(sentence(expert_store::create({.slots = 3, .memory_max_bytes = 2097151}, model_,
+                                          backend_, source_, late_memory_maker())),
+            "the expert store needs 2097152 bytes; 2097151 are available");
+  EXPECT_EQ(sentence(expert_store::create({.slots = 3, .memory_max_bytes = 2097152}, model_,
+                                          backend_, source_, late_memory_maker())),
+            "ok");
+}
+
+TEST_F(expert_store_test, a_generation_is_prepared_when_its_last_bytes_have_landed) {
+  const late_memory_maker late;
+  auto made = expert_store::create({.slots = 3, .spare_pages = 2, .memory_max_bytes = 4u << 20},
+                                   model_, backend_, source_, late);
+  ASSERT_TRUE(made) << sentence(made);
+  store_ = std::move(*made);
+  const auto prepared = prepare(1, rows({4, 0, -1}, {5, -1, 2}));
+  ASSERT_TRUE(prepared) << sentence(prepared);
+  EXPECT_EQ(late.made->sends, 4);
+  EXPECT_EQ(late.made->under_way(), 0u);
+  EXPECT_EQ(count(page_state::verified), 4u);
+  expect_true(**prepared);
+}
+
+TEST_F(expert_store_test, bytes_that_do_not_land_leave_the_store_as_it_was) {
+  const late_memory_maker late;
+  auto made = expert_store::create({.slots = 3, .spare_pages = 2, .memory_max_bytes = 4u << 20},
+                                   model_, backend_, source_, late);
+  ASSERT_TRUE(made) << sentence(made);
+  store_ = std::move(*made);
+  late.made->broken = true;
+  EXPECT_EQ(sentence(prepare(1, rows({4, 0, -1}, {}))), "internal error: the copy broke");
+  EXPECT_EQ(sentence(prepare(1, rows({4, -1, -1}, {}))), "internal error: the copy broke")
+      << "the last one";
+  EXPECT_EQ(count(page_state::empty), 8u);
+  EXPECT_EQ(store_->prepared(), nullptr);
+  // A load that is given up waits for what is under way before its pages are anyone's again.
+  late.made->broken = false;
+  source_.loads = 0;
+  source_.fails_at = 2;
+  EXPECT_EQ(sentence(prepare(1, rows({4, 0, -1}, {}))), "cannot read shard: it broke");
+  EXPECT_EQ(late.made->under_way(), 0u);
+  EXPECT_EQ(count(page_state::empty), 8u);
 }
 
 // Random plans, aborts, cancels and releases: whatever happens, every page is accounted for, and

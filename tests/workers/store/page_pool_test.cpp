@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/schemas/file/scratch_folder.hpp"
+#include "tests/workers/store/late_memory.hpp"
 
 namespace moetier::workers {
 namespace {
@@ -44,9 +45,13 @@ TEST(page_pool, hands_out_the_lowest_empty_page_at_a_fixed_aligned_address) {
   for (std::uint32_t i = 0; i < 4; ++i) {
     const page_index page = pool.begin_fill();
     EXPECT_EQ(page.value, i);
-    EXPECT_EQ(pool.writable(page).data(), pool.address({0}) + 192 * i);
-    EXPECT_EQ(pool.writable(page).size(), 192u);
-    std::ranges::fill(pool.writable(page), std::byte{1});
+    const auto bytes = pool.stage(page);
+    ASSERT_TRUE(bytes) << sentence(bytes);
+    EXPECT_EQ(bytes->data(), pool.address({0}) + 192 * i);
+    EXPECT_EQ(bytes->size(), 192u);
+    std::ranges::fill(*bytes, std::byte{1});
+    ASSERT_TRUE(pool.send(page));
+    EXPECT_EQ(pool.state(page), page_state::verified);
   }
   EXPECT_EQ(pool.count(page_state::empty), 0u);
   pool.move({2}, page_state::empty);
@@ -67,6 +72,44 @@ TEST(page_pool, counts_pages_by_state_through_a_whole_life) {
   EXPECT_EQ(pool.count(page_state::empty), 2u);
 }
 
+TEST(page_pool, verifies_a_page_when_its_bytes_have_landed) {
+  const late_memory_maker late;
+  auto made = page_pool::create(64, 3, 2 * k_mebibyte, late);
+  ASSERT_TRUE(made) << sentence(made);
+  page_pool& pool = **made;
+  const auto fill = [&] {
+    const page_index page = pool.begin_fill();
+    std::ranges::fill(*pool.stage(page), std::byte{7});
+    EXPECT_TRUE(pool.send(page));
+    return page;
+  };
+  const page_index first = fill();
+  EXPECT_EQ(pool.state(first), page_state::filling);
+  EXPECT_NE(pool.address(first)[63], std::byte{7});
+  const page_index second = fill();
+  EXPECT_EQ(pool.state(first), page_state::verified);  // the staging place was needed again
+  EXPECT_EQ(pool.address(first)[63], std::byte{7});
+  EXPECT_EQ(pool.state(second), page_state::filling);
+  ASSERT_TRUE(pool.settle());
+  EXPECT_EQ(pool.state(second), page_state::verified);
+  EXPECT_EQ(pool.address(second)[63], std::byte{7});
+}
+
+TEST(page_pool, leaves_pages_filling_whose_bytes_were_lost) {
+  const late_memory_maker late;
+  auto made = page_pool::create(64, 1, 2 * k_mebibyte, late);
+  page_pool& pool = **made;
+  const page_index page = pool.begin_fill();
+  std::ranges::fill(*pool.stage(page), std::byte{7});
+  ASSERT_TRUE(pool.send(page));
+  late.made->broken = true;
+  EXPECT_EQ(sentence(pool.settle()), "internal error: the copy broke");
+  EXPECT_EQ(pool.state(page), page_state::filling);
+  pool.move(page, page_state::empty);
+  late.made->broken = false;
+  EXPECT_TRUE(pool.settle());
+}
+
 TEST(page_pool_death_test, a_page_in_use_is_neither_written_nor_emptied) {
   auto made = page_pool::create(64, 1, 2 * k_mebibyte);
   page_pool& pool = **made;
@@ -75,7 +118,8 @@ TEST(page_pool_death_test, a_page_in_use_is_neither_written_nor_emptied) {
   EXPECT_DEATH(pool.move(page, page_state::serving), "is_step");
   pool.move(page, page_state::verified);
   pool.move(page, page_state::serving);
-  EXPECT_DEATH(pool.writable(page), "page_state::filling");
+  EXPECT_DEATH((void)pool.stage(page), "page_state::filling");
+  EXPECT_DEATH((void)pool.send(page), "page_state::filling");
   EXPECT_DEATH(pool.move(page, page_state::empty), "is_step");
 }
 

@@ -82,7 +82,8 @@ constexpr backend_candidate sm90(std::string_view short_name, std::string_view k
           .architecture = "sm_90",
           .quants = quants,
           .stored = bit_of(dtype::bf16),
-          .rows = bit_of(dtype::bf16),
+          // Rows are narrowed or quantised where they are gathered.
+          .rows = bit_of(dtype::f32) | bit_of(dtype::bf16),
           .activations = bit_of(activation_kind::swiglu),
           .methods = k_every_method,
           .constants = {.limit = constant_support::per_expert},
@@ -92,19 +93,10 @@ constexpr backend_candidate sm90(std::string_view short_name, std::string_view k
           .bits = k_sm90_bits};
 }
 
-// One co-resident launch of FC1 and FC2: few rows only.
-constexpr backend_candidate sm90_small() {
-  backend_candidate c =
-      sm90("sm90_small", "cuda.sm90_small", k_unquantised | bit_of(quant_kind::fp8_block));
-  c.rows_max = 128;
-  c.bits.exclusive_workspace = true;
-  return c;
-}
-
 constexpr backend_candidate sm90_bf16() {
   backend_candidate c = sm90("sm90_bf16", "cuda.sm90_bf16", k_unquantised);
   c.activations |= bit_of(activation_kind::swiglu_bias);
-  c.constants.alpha = c.constants.beta = constant_support::scalar;
+  c.constants = k_constants_per_expert;
   c.bits.supports_expert_bias = true;
   return c;
 }
@@ -146,7 +138,6 @@ constexpr backend_candidate fused_lockstep() {
 
 // Each family from the most to the least special; a member without a place here does not exist.
 constexpr std::array k_candidates = {
-    sm90_small(),
     sm90("sm90_fp8", "cuda.sm90_fp8", bit_of(quant_kind::fp8_block)),
     sm90_bf16(),
     cuda_ref(),

@@ -30,20 +30,20 @@ class UnexplainedChoice(unittest.TestCase):
         self.assertEqual("moetier.cpu.avx2.fp8_block", report["winner"])
         self.assertEqual("ucx.two_sided", report["communication"]["winner"])
         told = set(report["eligible"]) | {r["candidate"] for r in report["rejected"]}
-        self.assertEqual(8, len(told))
+        self.assertEqual(7, len(told))
         again = resolve("--model", MODEL, "--environment", CPU, "--workers", 8, "-o", "json")
         self.assertEqual(ran.stdout, again.stdout)
 
     def test_a_forced_one_that_cannot_run_ends_with_4_and_its_reason(self):
-        for forced in (
-            ["backend=sm90_fp8"],
-            ["backend=cuda"],
-            ["backend=cpu_avx2", "communication=nvlink.one_sided"],
+        for machine, forced, reason in (
+            (CPU, ["backend=sm90_fp8"], "sm_unsupported: it needs a CUDA device"),
+            (H200, ["backend=sm90_bf16"], "quant_unsupported"),
+            (H200, ["backend=sm90_fp8", "communication=nvlink.one_sided"], "dep_missing"),
         ):
             words = [word for part in forced for word in ("--force", part)]
-            ran = resolve("--model", MODEL, "--environment", H200, "--workers", 8, *words)
+            ran = resolve("--model", MODEL, "--environment", machine, "--workers", 8, *words)
             self.assertEqual(4, ran.returncode, forced)
-            self.assertIn("dep_missing", ran.stderr)
+            self.assertIn(reason, ran.stderr)
         fused = resolve("--model", MODEL, "--environment", CPU, "--workers", 8,
                         "--force", "backend=FUSED", "--no-degradation")
         self.assertEqual(4, fused.returncode)

@@ -129,8 +129,9 @@ TEST(shipped_environments, explain_deepseek_v3) {
   EXPECT_EQ(cpu->report.communication.winner, "ucx.two_sided");
   const auto gpu = coordinator::weigh(accepted({.workers = 8}, deepseek(), {shipped("h200.json")}));
   ASSERT_TRUE(gpu) << gpu.error().text;
+  EXPECT_EQ(gpu->report.winner, "moetier.cuda.sm90_fp8.fp8_block");
+  EXPECT_EQ(gpu->report.combine_dtype, dtype::f32);
   const std::string text = describe_rejections(gpu->report);
-  EXPECT_NE(text.find("backend moetier.cuda.sm90_fp8.fp8_block: dep_missing"), text.npos) << text;
   EXPECT_NE(text.find("sm90_bf16.fp8_block: quant_unsupported"), text.npos) << text;
   model_description odd = deepseek();
   odd.hidden_size = 7200;

@@ -60,14 +60,14 @@ TEST(resolving, takes_the_most_special_kernel_of_a_gpu) {
   resolution_request r = small_request(gpu_machine());
   r.where.moe_layers = 0;
   resolution_report report = report_of(r);
-  EXPECT_EQ(report.winner, "moetier.cuda.sm90_small.none");
-  EXPECT_EQ(report.eligible, (names{"moetier.cuda.sm90_small.none", "moetier.cuda.sm90_bf16.none",
-                                    "moetier.cuda.ref.none"}));
+  EXPECT_EQ(report.winner, "moetier.cuda.sm90_bf16.none");
+  EXPECT_EQ(report.eligible, (names{"moetier.cuda.sm90_bf16.none", "moetier.cuda.ref.none"}));
   EXPECT_EQ(report.communication.winner, "nvlink.one_sided");
   EXPECT_EQ(report.communication.fallback, "ucx.two_sided");
   EXPECT_EQ(report.combine_dtype, dtype::bf16);
-  r.where.tokens_max = 4096;
+  r.what.dtype_act = dtype::f32;
   EXPECT_EQ(report_of(r).winner, "moetier.cuda.sm90_bf16.none");
+  EXPECT_EQ(report_of(r).combine_dtype, dtype::f32);
   r.what.hidden_size = 4112;
   report = report_of(r);
   EXPECT_EQ(report.winner, "moetier.cuda.ref.none");
@@ -146,7 +146,7 @@ TEST(names, that_are_unknown_are_refused_before_any_report) {
   r.backend = "fastest\n";
   EXPECT_EQ(refusal_of(r),
             "config_invalid: setting backend.force is fastest?; allowed: AUTO, CPU, CUDA, FUSED, "
-            "REFERENCE, sm90_small, sm90_fp8, sm90_bf16, cuda_ref, cpu_avx2, cpu_ref, "
+            "REFERENCE, sm90_fp8, sm90_bf16, cuda_ref, cpu_avx2, cpu_ref, "
             "fused_lockstep, reference");
   r = small_request();
   r.where.communication = "pigeon";
@@ -199,7 +199,7 @@ TEST(names, of_a_family_fall_back_to_that_of_the_devices) {
   }
   r = small_request(gpu_machine());
   r.backend = "FUSED";
-  EXPECT_EQ(report_of(r).winner, "moetier.cuda.sm90_small.none");
+  EXPECT_EQ(report_of(r).winner, "moetier.cuda.sm90_bf16.none");
 }
 
 TEST(names, of_the_oracle_stay_without_fallback) {
@@ -238,12 +238,13 @@ TEST(activations, must_be_executed_with_every_constant_that_is_given) {
             "activation_unsupported: it does not execute situ (worker@1,worker@2)");
   r.what.activation = activation_kind::swiglu;
   r.what.constant_clamp = true;
-  EXPECT_EQ(report_of(r).winner, "moetier.cuda.sm90_small.none");
-  std::array fakes{kernels::backend_candidates()[0]};
+  EXPECT_EQ(report_of(r).winner, "moetier.cuda.sm90_bf16.none");
+  std::array fakes{kernels::backend_candidates()[1]};
+  ASSERT_EQ(fakes[0].short_name, "sm90_bf16");
   fakes[0].constants = {};
   r.backends = fakes;
   r.what.constant_alpha = r.what.constant_beta = true;
-  EXPECT_EQ(why(r, "moetier.cuda.sm90_small.none"),
+  EXPECT_EQ(why(r, "moetier.cuda.sm90_bf16.none"),
             "activation_unsupported: it ignores alpha, beta, clamp of swiglu (worker@1,worker@2)");
 }
 
@@ -370,7 +371,7 @@ TEST(carriers, that_run_only_when_asked_for_are_not_taken_by_auto) {
 
 TEST(carriers, must_have_what_the_backend_wants) {
   resolution_request r = small_request();
-  std::array fakes{kernels::backend_candidates()[4]};
+  std::array fakes{kernels::backend_candidates()[3]};
   ASSERT_EQ(fakes[0].short_name, "cpu_avx2");
   fakes[0].bits.all_gather_only = true;
   r.backends = fakes;
@@ -572,13 +573,19 @@ TEST(reject_reasons, are_all_reached) {
     r.where.moe_layers = 0;
   });
   with([](request& r, fakes&) { r.where.held_layout = "plain.bf16"; });
-  with([](request& r, fakes&) { r.what.expert_bias = true; });
+  with([](request& r, fakes& f) {
+    for (auto& c : f) c.bits.supports_expert_bias = false;
+    r.what.expert_bias = true;
+  });
   with([](request& r, fakes& f) {
     for (auto& c : f) c.bits.row_invariant = false;
     r.what.return_mode = answer_mode::exact;
   });
   with([](request& r, fakes&) { r.where.scheduler = resolution::scheduler_wish::fused_comm; });
-  with([](request& r, fakes&) { r.where.tokens_max = 4096; });
+  with([](request& r, fakes& f) {
+    for (auto& c : f) c.rows_max = 128;
+    r.where.tokens_max = 4096;
+  });
   with([](request& r, fakes&) {
     for (auto& w : r.workers) w.seen.host_memory_bytes = w.seen.memory_bytes = 1;
   });

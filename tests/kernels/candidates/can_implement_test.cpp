@@ -129,12 +129,12 @@ TEST(can_implement, wants_whole_groups_of_scales) {
 
 TEST(can_implement, names_the_device_before_formats_and_types_and_the_rows_last) {
   question q("sm90_fp8");
-  q.p.dtype_act = dtype::f32;
+  q.p.dtype_act = dtype::f16;
   EXPECT_EQ(q.answer(), "sm_unsupported: it needs a CUDA device; this worker has none");
   q.e = gpu_machine();
   EXPECT_EQ(q.answer(), "quant_unsupported: weights are unquantised; it takes fp8_block");
   q.p.quant = quant_kind::fp8_block;
-  EXPECT_EQ(q.answer(), "dtype_unsupported: hidden rows are f32; it takes bf16");
+  EXPECT_EQ(q.answer(), "dtype_unsupported: hidden rows are f16; it takes f32, bf16");
   q.e.kernels->clear();
   EXPECT_EQ(q.answer().rfind("dep_missing", 0), 0u) << q.answer();
 }
@@ -147,11 +147,12 @@ TEST(can_implement, knows_formats_and_types) {
   EXPECT_EQ(bf16.answer(), "dtype_unsupported: weights are f32; it takes bf16");
   bf16.p.stored = dtype::bf16;
   bf16.p.dtype_act = dtype::f16;
-  EXPECT_EQ(bf16.answer(), "dtype_unsupported: hidden rows are f16; it takes bf16");
+  EXPECT_EQ(bf16.answer(), "dtype_unsupported: hidden rows are f16; it takes f32, bf16");
 }
 
 TEST(can_implement, knows_slots_rows_and_memory) {
-  question q("sm90_small", gpu_machine());
+  question q("sm90_bf16", gpu_machine());
+  q.c.rows_max = 128;
   q.d.tokens_max = 129;
   EXPECT_EQ(
       q.answer(),

@@ -56,8 +56,7 @@ inline environment gpu_machine() {
   e.memory_bytes = 140ULL << 30;
   e.driver = "580.0";
   e.cuda = "13.0";
-  e.kernels = {
-      {"cpu.avx2", "cpu.ref", "cuda.ref", "cuda.sm90_bf16", "cuda.sm90_fp8", "cuda.sm90_small"}};
+  e.kernels = {{"cpu.avx2", "cpu.ref", "cuda.ref", "cuda.sm90_bf16", "cuda.sm90_fp8"}};
   e.carriers = {{"in_process", "nvlink.one_sided", "ucx.two_sided"}};
   return e;
 }

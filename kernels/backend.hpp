@@ -122,12 +122,17 @@ struct expert_call {
   const lora_call* lora = nullptr;  // nullptr = no row has an adapter
 };
 
+// What rows and the intermediate are narrowed to before products, which are summed in f32. It says
+// how far a result may lie from that of the same weights in fp64.
+enum class operand_form : std::uint8_t { f32 = 0, bf16 = 1, fp8 = 2 };
+
 enum class compute_status : std::uint8_t {
   ok = 0,
   bad_slot =
       1,  // an entry names a slot outside the table or without a page: the whole output is void
   workspace_short = 2,
   lora_unsupported = 3,  // the call names adapters; this backend has none. Nothing was written
+  device_lost = 4,       // the device failed: the output is void, and so is every later one's
 };
 
 class Backend {
@@ -142,6 +147,8 @@ class Backend {
   virtual bool row_invariant() const noexcept = 0;
   // (optional) Whether run() takes adapters; without it a call with `lora` is refused.
   virtual bool supports_lora() const noexcept { return false; }
+  // (optional) f32 unless said otherwise.
+  virtual operand_form operands() const noexcept { return operand_form::f32; }
   virtual const expert_shape& shape() const noexcept = 0;
 
   // Bytes of one page (a multiple of 64) and the alignment it needs (64).

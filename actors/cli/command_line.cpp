@@ -42,6 +42,7 @@ Exit codes:
    7  an input file or the model is bad
    8  a check failed, or the tier is not ready
    9  an address is in use
+  10  a GPU failed under a worker
   70  internal error)";
 
 std::string wrong_address(const std::string& text) {

@@ -31,6 +31,7 @@ exit_code exit_code_of(const error& e) noexcept {
     case status::degraded: return exit_code::degraded;
     case status::model_mismatch: return exit_code::bad_input;
     case status::denied: return exit_code::refused;
+    case status::device: return exit_code::device_lost;
     case status::internal: return exit_code::internal;
     default: return exit_code::failed;
   }

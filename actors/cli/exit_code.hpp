@@ -16,6 +16,7 @@ enum class exit_code : int {
   bad_input = 7,     // input file or model
   check_failed = 8,  // or not ready
   address_in_use = 9,
+  device_lost = 10,  // a GPU failed under this process; a new one may use it
   internal = 70,
 };
 

@@ -106,6 +106,7 @@ constexpr row k_rows[] = {
      "generation {} needs {} empty pages; {} are empty"},
     {reason::load_cancelled, status::cancelled, "load_cancelled",
      "loading generation {} was cancelled"},
+    {reason::device_lost, status::device, "device_lost", "the device failed: {}"},
     {reason::shutting_down, status::unavailable, "shutting_down", "{} is shutting down"},
     {reason::internal_error, status::internal, "internal_error", "internal error: {}"},
 };

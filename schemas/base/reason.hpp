@@ -75,6 +75,7 @@ enum class reason : std::uint16_t {
   memory_insufficient,    // {what} {needed bytes} {available bytes}
   pages_short,            // {generation} {needed} {empty}
   load_cancelled,         // {generation}
+  device_lost,            // {what}
   shutting_down,          // {what}
   internal_error,         // {what}
 };

@@ -184,6 +184,7 @@ MoeLayer::verdict MoeLayer::compute(const transport::arrival& work, const placed
                                   .lora = any_adapter_ ? &lora : nullptr};
   const kernels::compute_status done = backend_.run(call);
   MOETIER_ASSERT(done != kernels::compute_status::workspace_short);
+  if (done == kernels::compute_status::device_lost) return {.code = status::device};
   if (done != kernels::compute_status::ok) return {.code = status::invalid};
 
   if ((work.key.flags & transport::k_flag_warmup) == 0) {

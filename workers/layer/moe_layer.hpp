@@ -6,11 +6,11 @@
 //
 // Refusals, each an answer to the source: STALE_GENERATION (detail: newest generation held),
 // BAD_STATE (order), INVALID (layer, slot, adapter), UNSUPPORTED (exact on a backend that is not
-// row invariant, an adapter on a backend that runs none). Slots of other workers in a record are
-// not this one's matter; a record that names an empty slot of this worker makes the whole exchange
-// INVALID, and so does one that names an adapter it does not hold: never a sum with something
-// missing. Thread: engine. Allocates when made and when a table or a set of adapters is installed,
-// never in serve().
+// row invariant, an adapter on a backend that runs none), DEVICE (it failed). Slots of other
+// workers in a record are not this one's matter; a record that names an empty slot of this worker
+// makes the whole exchange INVALID, and so does one that names an adapter it does not hold: never a
+// sum with something missing. Thread: engine. Allocates when made and when a table or a set of
+// adapters is installed, never in serve().
 
 #include <array>
 #include <cstdint>

@@ -1,0 +1,21 @@
+#pragma once
+// The device layers that this build has, as data: what an environment tells of them and what a
+// worker must know before it makes one. Thread: any (constants).
+
+#include <array>
+#include <string_view>
+
+#include "kernels/backend.hpp"
+
+namespace moetier::kernels::cuda {
+
+struct built_layer {
+  std::string_view kernel;  // as in the candidate table: "cuda.ref"
+  std::string_view layout;  // how its layout ids begin
+  operand_form operands = operand_form::f32;
+};
+
+// Ascending by kernel.
+inline constexpr std::array<built_layer, 0> k_built_layers{};
+
+}  // namespace moetier::kernels::cuda

@@ -1,0 +1,115 @@
+// worker_device over CUDA: probing, and the making of queues and layers.
+#include <algorithm>
+#include <fstream>
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include "kernels/cuda/built_layers.hpp"
+#include "kernels/cuda/make_expert_layer.hpp"
+#include "workers/device/cuda_queue.hpp"
+#include "workers/device/lost_once.hpp"
+#include "workers/device/worker_device.hpp"
+
+namespace moetier::workers {
+namespace {
+
+unexpected_error refuse(const std::string& given, const std::string& allowed) {
+  return fail(reason::config_invalid, "worker.device", given, allowed);
+}
+
+expected<int> device_count() {
+  int count = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  if (code != cudaSuccess)
+    return refuse("cuda", fmt::format("auto or cpu, as CUDA finds no device here: {} ({})",
+                                      cudaGetErrorName(code), cudaGetErrorString(code)));
+  if (count == 0) return refuse("cuda", "auto or cpu, as this machine has no CUDA device");
+  return count;
+}
+
+// As the kernel's module tells it.
+std::string driver_version() {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string version;
+  std::getline(file, version);
+  return version;
+}
+
+class cuda_device final : public worker_device {
+ public:
+  cuda_device(device_facts facts, const device_options& options)
+      : facts_(std::move(facts)),
+        spin_(options.spin),
+        lost_(std::make_shared<lost_once>(options.on_lost)) {}
+
+  const device_facts& facts() const noexcept override { return facts_; }
+
+  std::size_t free_bytes() const override {
+    std::size_t free = 0;
+    std::size_t all = 0;
+    if (cudaSetDevice(ordinal()) != cudaSuccess || cudaMemGetInfo(&free, &all) != cudaSuccess)
+      return 0;
+    return free;
+  }
+
+  expected<std::unique_ptr<device_queue>> make_queue() override {
+    auto made = cuda_queue::create(ordinal(), spin_, lost_);
+    if (!made) return unexpected_error(std::move(made.error()));
+    return std::unique_ptr<device_queue>(std::move(*made));
+  }
+
+  expected<std::unique_ptr<kernels::cuda::ExpertLayer>> make_layer(
+      std::string_view identity, const kernels::expert_shape& shape) override {
+    if (cudaSetDevice(ordinal()) != cudaSuccess)
+      return fail(reason::device_lost, "it cannot be chosen");
+    return kernels::cuda::make_expert_layer(
+        identity, shape,
+        {.multiprocessors = facts_.multiprocessors, .shared_bytes_max = facts_.shared_bytes_max});
+  }
+
+ private:
+  int ordinal() const noexcept { return static_cast<int>(facts_.ordinal); }
+
+  device_facts facts_;
+  duration_ns spin_;
+  std::shared_ptr<lost_once> lost_;
+};
+
+}  // namespace
+
+expected<std::uint32_t> count_devices() {
+  const auto count = device_count();
+  if (!count) return unexpected_error(count.error());
+  return static_cast<std::uint32_t>(*count);
+}
+
+expected<std::unique_ptr<worker_device>> open_device(const device_options& options) {
+  const auto count = count_devices();
+  if (!count) return unexpected_error(count.error());
+  const std::string name = fmt::format("cuda:{}", options.ordinal);
+  if (options.ordinal >= *count)
+    return refuse(name, *count == 1 ? "cuda:0, as this machine has one device"
+                                    : fmt::format("cuda:0 to cuda:{}", *count - 1));
+  const int ordinal = static_cast<int>(options.ordinal);
+  cudaDeviceProp seen{};
+  cudaError_t code = cudaGetDeviceProperties(&seen, ordinal);
+  if (code == cudaSuccess) code = cudaSetDevice(ordinal);
+  if (code == cudaSuccess) code = cudaFree(nullptr);  // makes the context
+  if (code != cudaSuccess)
+    return refuse(name, fmt::format("a device that can be used; this one says {} ({})",
+                                    cudaGetErrorName(code), cudaGetErrorString(code)));
+  device_facts facts{.ordinal = options.ordinal,
+                     .name = seen.name,
+                     .architecture = fmt::format("sm_{}{}", seen.major, seen.minor),
+                     .memory_bytes = seen.totalGlobalMem,
+                     .driver = driver_version(),
+                     .multiprocessors = static_cast<std::uint32_t>(seen.multiProcessorCount),
+                     .shared_bytes_max = static_cast<std::uint32_t>(seen.sharedMemPerBlockOptin),
+                     .kernels = {}};
+  for (const kernels::cuda::built_layer& layer : kernels::cuda::k_built_layers)
+    facts.kernels.emplace_back(layer.kernel, layer.layout);
+  return std::unique_ptr<worker_device>(std::make_unique<cuda_device>(std::move(facts), options));
+}
+
+}  // namespace moetier::workers

@@ -16,6 +16,9 @@ struct built_layer {
 };
 
 // Ascending by kernel.
-inline constexpr std::array<built_layer, 0> k_built_layers{};
+inline constexpr std::array k_built_layers{
+    built_layer{"cuda.sm90_bf16", "sm90tiles", operand_form::bf16},
+    built_layer{"cuda.sm90_fp8", "sm90tiles", operand_form::fp8},
+};
 
 }  // namespace moetier::kernels::cuda

@@ -6,13 +6,14 @@
 
 #include "kernels/candidates/backend_candidate.hpp"
 #include "kernels/cuda/built_layers.hpp"
+#include "kernels/cuda/sm90_layer.hpp"
 #include "schemas/file/printable.hpp"
 
 namespace moetier::kernels::cuda {
 
 expected<std::unique_ptr<ExpertLayer>> make_expert_layer(std::string_view identity,
                                                          const expert_shape& shape,
-                                                         const device_size&) {
+                                                         const device_size& device) {
   quant_kind quant{};
   const backend_candidate* const candidate = candidate_of(identity, quant);
   const bool built =
@@ -26,7 +27,11 @@ expected<std::unique_ptr<ExpertLayer>> make_expert_layer(std::string_view identi
     return fail(reason::backend_unresolved,
                 fmt::format("{} computes {} weights, not {}", identity, quant_name(quant),
                             quant_name(shape.format.quant)));
-  return fail(reason::backend_unresolved, fmt::format("{} is not made here", identity));
+  auto layer = make_sm90_layer(shape, device);
+  if (layer == nullptr)
+    return fail(reason::backend_unresolved,
+                fmt::format("{} does not fit this device's shared memory", identity));
+  return layer;
 }
 
 }  // namespace moetier::kernels::cuda

@@ -132,25 +132,27 @@ class sm90_layer final : public ExpertLayer {
     std::byte* const base = call.workspace.data();
     const bool direct = writes_directly(call);
     const bool weigh = direct && call.mode == return_mode::partial;
-    const expert_gemm_args args{.shape = gemm_,
-                                .layout = page_.layout(),
-                                .activation = shape_.activation == activation_kind::swiglu_bias
-                                                  ? gemm_activation::swiglu_bias
-                                                  : gemm_activation::swiglu,
-                                .pages = call.pages,
-                                .tiles = tiles_in(call, plan),
-                                .x = base + plan.x,
-                                .mid = base + plan.mid,
-                                .out = direct ? call.out : base + plan.y,
-                                .out_pitch_bytes = direct ? call.out_pitch_bytes : y_pitch(call),
-                                .out_as = call.out_as,
-                                .weights = weigh ? call.weights : nullptr,
-                                .counters = reinterpret_cast<std::uint32_t*>(base),
-                                .partials = reinterpret_cast<float*>(base + plan.partials),
-                                .status = call.status,
-                                .deadline_ns = k_wait_deadline_ns};
+    const bool straight = variant_of(call) == gemm_variant::straight;
+    const expert_gemm_args args{
+        .shape = gemm_,
+        .layout = page_.layout(),
+        .activation = shape_.activation == activation_kind::swiglu_bias
+                          ? gemm_activation::swiglu_bias
+                          : gemm_activation::swiglu,
+        .pages = call.pages,
+        .tiles = tiles_in(call, plan),
+        .x = base + plan.x,
+        .mid = base + plan.mid,
+        .out = direct ? call.out : base + plan.y,
+        .out_pitch_bytes = direct ? call.out_pitch_bytes : y_pitch(call),
+        .out_as = call.out_as,
+        .weights = weigh ? call.weights : nullptr,
+        .counters = reinterpret_cast<std::uint32_t*>(base),
+        .partials = straight ? nullptr : reinterpret_cast<float*>(base + plan.partials),
+        .status = call.status,
+        .deadline_ns = k_wait_deadline_ns};
     const bool fp8 = gemm_.format == gemm_format::fp8;
-    if (variant_of(call) == gemm_variant::straight)
+    if (straight)
       return fp8 ? launch_fp8_straight(args, plan.straight, true, stream)
                  : launch_bf16_straight(args, plan.straight, true, stream);
     return fp8 ? launch_fp8_ladder(args, plan.ladder, true, stream)

@@ -64,7 +64,7 @@ std::optional<ladder_launch> plan_ladder(const gemm_shape& shape, std::uint32_t 
   l.tile_rows = tile_rows;
   l.fc1 = product(page.fc1_strips, page.fc1_blocks, k_fc1_chunk_blocks);
   l.fc2 = product(page.fc2_strips, page.fc2_blocks, k_fc2_chunk_blocks);
-  l.split_units = l.blocks / 2;  // half of the multiprocessors still take all that memory gives
+  l.split_units = l.blocks;
   l.split_groups = l.blocks;
   place_shared_memory(l, page, device.shared_bytes_max);
   if (l.stages < k_ladder_stages_min) return std::nullopt;

@@ -60,8 +60,11 @@ struct gemm_shape {
   bool operator==(const gemm_shape&) const = default;
 };
 
-// Where the parts of one expert lie in its page, in bytes; every part at a multiple of 64, the page
-// itself whole tiles long.
+// Bulk copies that straddle 128-byte lines cost the weight stream 5 %, so pages follow each other at
+// multiples of this; a pool's base must lie at one too.
+inline constexpr std::uint64_t k_page_alignment_bytes = 1024;
+
+// Where the parts of one expert lie in its page, in bytes; every part at a multiple of 64.
 //   scales1  fp8: f32 [2][I / 128][scale_pitch1]: gate, then up; one per 128 of H
 //   scales2  fp8: f32 [H / 128][scale_pitch2]; one per 128 of I
 //   bias1    f32 [2 I] in page rows of FC1;  bias2  f32 [H]   (only with shape.bias)
@@ -119,8 +122,7 @@ constexpr page_layout page_layout_of(const gemm_shape& shape) noexcept {
   l.bias1 = place(shape.bias ? 2 * i * 4 : 0);
   l.bias2 = place(shape.bias ? h * 4 : 0);
   l.constants = place(16);
-  // Bulk copies that begin off a line cost 5 % of the read rate, so every page begins on a tile.
-  l.bytes = round_up(at, k_tile_bytes);
+  l.bytes = round_up(at, k_page_alignment_bytes);
   return l;
 }
 

@@ -79,11 +79,11 @@ __global__ void __launch_bounds__(k_ladder_threads, 1)
     ladder_kernel(const __grid_constant__ expert_gemm_args args,
                   const __grid_constant__ ladder_launch launch) {
   extern __shared__ __align__(1024) std::byte ladder_memory[];
+  // The first unit's number is on its way while the block sets itself up.
+  const bool claims = threadIdx.x == k_weights_warp * 32;
+  std::uint32_t first_number = 0;
+  if (claims) first_number = atomicAdd(args.counters + gemm_counters::next_unit, 1u);
   const tile_header header = *args.tiles.header;
-  if (header.tiles == 0) {
-    ptx::wait_for_previous_grid();
-    return;
-  }
   const block b{.args = args,
                 .launch = launch,
                 .walk = walk_of(launch, header.tiles, header.groups),
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(k_ladder_threads, 1)
   if (warp < k_weights_warp) {
     multiply<typename number_of<Format>::type>(b);
   } else if (warp == k_weights_warp) {
-    if (first_lane) produce_weights<Format>(b);
+    if (claims) produce_weights<Format>(b, first_number);
   } else if (warp == k_activations_warp) {
     if (first_lane) produce_activations<Format>(b);
   } else {

@@ -71,15 +71,21 @@ __device__ __forceinline__ quantised quantise(float4 v) {
   const std::uint32_t most =
       __reduce_max_sync(~0u, max(max(magnitude(v.x), magnitude(v.y)),
                                  max(magnitude(v.z), magnitude(v.w))));
-  if (most == 0) return {.codes = 0, .scale = 1.0F};
-  if (most >= 0x7f800000u) return {.codes = 0x7f7f7f7fu, .scale = __uint_as_float(0x7fc00000u)};
-  const float scale = fmaxf(__fdiv_rn(__uint_as_float(most), 448.0F), 0x1p-126F);
+  // most / 448, correctly rounded wherever the quotient is a normal number (all significands were
+  // tried), without the branch of a full division: rows then overlap.
+  constexpr float k_reciprocal = 1.0F / 448.0F;
+  const float quotient = __uint_as_float(most) * k_reciprocal;
+  const float rest = fmaf(-quotient, 448.0F, __uint_as_float(most));
+  const float scale = fmaxf(fmaf(rest, k_reciprocal, quotient), 0x1p-126F);
   const float inverse = __frcp_rn(scale);
   const auto pair = [inverse](float low, float high) -> std::uint32_t {
     return __nv_cvt_float2_to_fp8x2(make_float2(low * inverse, high * inverse), __NV_SATFINITE,
                                     __NV_E4M3);
   };
-  return {.codes = pair(v.x, v.y) | pair(v.z, v.w) << 16, .scale = scale};
+  const std::uint32_t codes = pair(v.x, v.y) | pair(v.z, v.w) << 16;
+  const bool finite = most < 0x7f800000u;
+  return {.codes = most == 0 ? 0u : finite ? codes : 0x7f7f7f7fu,
+          .scale = most == 0 ? 1.0F : finite ? scale : __uint_as_float(0x7fc00000u)};
 }
 
 // ---- sums of a split unit
@@ -116,20 +122,27 @@ __device__ __forceinline__ bool gather_parts(const block& b, const ladder_record
   before = __shfl_sync(~0u, before, 0);
   if (before + 1 != unit.parts) return false;
 
-  for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps)
-    for (std::uint32_t c = 4 * lane; c < columns; c += 128) {
-      float4 parts[k_ladder_chunks_max];
+  for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps) {
+    // All loads of a row before the first sum: one latency instead of many.
+    float4 parts[k_unit_strips][k_ladder_chunks_max];
+#pragma unroll
+    for (std::uint32_t strip = 0; strip < k_unit_strips; ++strip)
 #pragma unroll
       for (std::uint32_t i = 0; i < k_ladder_chunks_max; ++i)
-        if (i < unit.parts)
-          parts[i] = __ldcg(reinterpret_cast<const float4*>(all + i * chunk_floats +
-                                                            q * k_unit_rows + c));
-      float4 sum = parts[0];
+        if (i < unit.parts && strip < unit.strips)
+          parts[strip][i] = __ldcg(reinterpret_cast<const float4*>(
+              all + i * chunk_floats + q * k_unit_rows + strip * k_tile_rows + 4 * lane));
+#pragma unroll
+    for (std::uint32_t strip = 0; strip < k_unit_strips; ++strip) {
+      if (strip >= unit.strips) continue;
+      float4 sum = parts[strip][0];
 #pragma unroll
       for (std::uint32_t i = 1; i < k_ladder_chunks_max; ++i)
-        if (i < unit.parts) sum = plus(sum, parts[i]);
-      *reinterpret_cast<float4*>(b.staging() + q * k_ladder_staging_pitch + c) = sum;
+        if (i < unit.parts) sum = plus(sum, parts[strip][i]);
+      *reinterpret_cast<float4*>(b.staging() + q * k_ladder_staging_pitch + strip * k_tile_rows +
+                                 4 * lane) = sum;
     }
+  }
   __syncwarp();
   return true;
 }
@@ -221,34 +234,34 @@ __device__ __forceinline__ fc2_columns fc2_columns_of(const block& b, const ladd
   return c;
 }
 
-template <gemm_format Format>
+template <gemm_format Format, out_type Type>
 __device__ __forceinline__ void finish_fc2(const block& b, const ladder_record& r, std::uint32_t q0,
                                            const fc2_columns& columns, std::uint32_t warp,
                                            std::uint32_t lane, std::uint64_t policy) {
   const auto rows = static_cast<std::uint32_t>(r.tile.rows);
   const std::int32_t* entries = b.shared().entries[q0];
-  const bool f32 = b.args.out_as == out_type::f32;
-  const std::uint32_t element_bytes = f32 ? 4 : 2;
+  constexpr std::uint32_t element_bytes = Type == out_type::f32 ? 4 : 2;
+  const bool weighted = b.args.weights != nullptr;
   std::byte* const to = b.args.out + std::uint64_t{r.unit.pair * k_unit_rows + 4 * lane} *
                                          element_bytes;
 #pragma unroll 4
   for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps) {
     const std::int32_t entry = entries[q];
-    if (entry < 0) continue;
-    const float weight = b.args.weights != nullptr ? __ldg(b.args.weights + entry) : 1.0F;
+    const bool live = entry >= 0;
+    const float weight = weighted && live ? __ldg(b.args.weights + entry) : 1.0F;
     std::byte* const row = to + static_cast<std::uint64_t>(entry) * b.args.out_pitch_bytes;
 #pragma unroll
     for (std::uint32_t i = 0; i < k_unit_strips; ++i) {
-      if (4 * lane + i * k_tile_rows >= columns.columns) continue;
+      const bool exists = 4 * lane + i * k_tile_rows < columns.columns;
       float4 v = *reinterpret_cast<const float4*>(b.staging() + q * k_ladder_staging_pitch +
                                                   4 * lane + i * k_tile_rows);
       if constexpr (Format == gemm_format::bf16) v = plus(v, columns.bias[i]);
       v = make_float4(v.x * weight, v.y * weight, v.z * weight, v.w * weight);
       std::byte* const place = row + i * k_tile_rows * element_bytes;
-      if (f32) {
-        ptx::store(place, v, policy);
+      if constexpr (Type == out_type::f32) {
+        if (live && exists) ptx::store(place, v, policy);
       } else {
-        ptx::store(place, to_bf16(v), policy);
+        if (live && exists) ptx::store(place, to_bf16(v), policy);
       }
     }
   }
@@ -285,9 +298,10 @@ __device__ __forceinline__ void finish(const block& b, std::uint32_t warp) {
     if (complete) {
       if (phase == ladder_phase::fc1) {
         finish_fc1<Format>(b, r, fc1, warp, lane, mid_policy);
-        ptx::fence_async();  // other blocks' copies read these rows
+      } else if (b.args.out_as == out_type::f32) {
+        finish_fc2<Format, out_type::f32>(b, r, q, fc2, warp, lane, out_policy);
       } else {
-        finish_fc2<Format>(b, r, q, fc2, warp, lane, out_policy);
+        finish_fc2<Format, out_type::bf16>(b, r, q, fc2, warp, lane, out_policy);
       }
     }
     const std::uint32_t tile = r.unit.tile;

@@ -10,11 +10,16 @@
 
 namespace moetier::kernels::cuda::ladder {
 
+// A claimed unit is late to others: a block claims its next one only when so few blocks of K are
+// left to copy of the unit before.
+inline constexpr std::uint32_t k_claim_blocks_ahead = 4;
+
 // The next unit, looked up one dependent load at a time between the copies of the unit before it,
 // so that no load's latency stops the stream of weights.
 class lookahead {
  public:
-  __device__ __forceinline__ explicit lookahead(const block& b) : block_(b) { begin(); }
+  __device__ __forceinline__ lookahead(const block& b, std::uint32_t number)
+      : block_(b), number_(number) {}
 
   __device__ __forceinline__ void begin() {
     number_ = atomicAdd(block_.args.counters + gemm_counters::next_unit, 1u);
@@ -83,14 +88,14 @@ __device__ __forceinline__ void copy_record(const block& b, const ladder_record&
   }
 }
 
+// first_number: of this block's first unit.
 template <gemm_format Format>
-__device__ __forceinline__ void produce_weights(const block& b) {
+__device__ __forceinline__ void produce_weights(const block& b, std::uint32_t first_number) {
   ladder_shared& s = b.shared();
   const page_layout& layout = b.args.layout;
-  // Weights pass through once, unless several tiles of one slot share them.
-  const std::uint64_t policy = b.header.tiles > b.header.segments ? ptx::policy_evict_normal()
-                                                                  : ptx::policy_evict_first();
-  lookahead next(b);
+  const std::uint64_t once = ptx::policy_evict_first();
+  const std::uint64_t again = ptx::policy_evict_normal();
+  lookahead next(b, first_number);
   ring_place place{.stage = 0, .parity = 1};
   for (std::uint32_t count = 0;; ++count) {
     // Name the unit.
@@ -103,7 +108,9 @@ __device__ __forceinline__ void produce_weights(const block& b) {
       ptx::arrive(barrier(s.record_full[q]));
       return;
     }
-    next.begin();
+    // A full tile is likely to be followed by another one of its slot, which reads the same.
+    const bool shared_weights = static_cast<std::uint32_t>(r.tile.rows) == b.launch.tile_rows;
+    const std::uint64_t policy = shared_weights ? again : once;
     copy_record<Format>(b, r, q, policy);
 
     // Its weights.
@@ -113,6 +120,8 @@ __device__ __forceinline__ void produce_weights(const block& b) {
                             (r.unit.phase == ladder_phase::fc1 ? layout.fc1 : layout.fc2) +
                             r.unit.pair * k_unit_strips * strip_bytes +
                             std::uint64_t{r.unit.first_block} * k_tile_bytes;
+    const ring_place first_place = place;
+    bool claimed = false;
     for (std::uint32_t k = r.unit.first_block; k < r.unit.end_block; ++k) {
       const std::uint32_t full = barrier(s.stage_full[place.stage]);
       const std::uint32_t to = ptx::shared_address(b.stage(place.stage));
@@ -123,7 +132,19 @@ __device__ __forceinline__ void produce_weights(const block& b) {
         ptx::copy_in(to + k_tile_bytes, from + strip_bytes, k_tile_bytes, full, policy);
       from += k_tile_bytes;
       place.advance(b.launch.stages);
-      next.step();
+      if (claimed) {
+        next.step();
+      } else if (k + k_claim_blocks_ahead >= r.unit.end_block &&
+                 k >= r.unit.first_block + b.launch.stages) {
+        next.begin();
+        claimed = true;
+      }
+    }
+    // A unit shorter than the ring: claim no other before this one's products have begun, which
+    // in FC2 may be long, or a block would sit on two units while others have none.
+    if (!claimed) {
+      ptx::wait(barrier(s.stage_free[first_place.stage]), first_place.parity ^ 1u);
+      next.begin();
     }
   }
 }

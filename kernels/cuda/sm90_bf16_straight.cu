@@ -6,7 +6,7 @@
 namespace moetier::kernels::cuda {
 
 launch_status launch_bf16_straight(const expert_gemm_args& args, const straight_launch& plan,
-                                  bool programmatic, void* stream) noexcept {
+                                   bool programmatic, void* stream) noexcept {
   return straight::enqueue<wgmma::bf16>(args, plan, programmatic, stream);
 }
 

@@ -6,10 +6,10 @@
 //
 // The caller guarantees: row tiles of k_straight_tile_rows made earlier on the stream, a page for
 // every slot that has a tile, counters of the plan's number, all zero before the first launch, and
-// `mid` for groups_max() groups. With `programmatic` the kernel may start before the kernel ahead of
-// it on the stream has ended, and reads nothing until that one is complete; the kernel behind it may
-// start early likewise and must wait (griddepcontrol.wait) before it reads the output, the counters
-// or `mid`.
+// `mid` for groups_max() groups. With `programmatic` the kernel may start before the kernel ahead
+// of it on the stream has ended, and reads nothing until that one is complete; the kernel behind it
+// may start early likewise and must wait (griddepcontrol.wait) before it reads the output, the
+// counters or `mid`.
 //
 // Thread: engine (the owner of the stream).
 
@@ -21,6 +21,6 @@ namespace moetier::kernels::cuda {
 
 // Refused: a plan of another format, weights or counters that are missing, a split over K.
 launch_status launch_bf16_straight(const expert_gemm_args& args, const straight_launch& plan,
-                                  bool programmatic, void* stream) noexcept;
+                                   bool programmatic, void* stream) noexcept;
 
 }  // namespace moetier::kernels::cuda

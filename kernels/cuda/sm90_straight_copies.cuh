@@ -1,8 +1,8 @@
 #pragma once
 // The two warps of the straight kernel that move bytes. The copy warp fills the stages: per block
 // of K the tiles of the unit's strips and the groups of rows that exist; before a unit of FC2 it
-// waits until FC1 of that tile is written. The store warp writes FC1's outcome into `mid` and counts
-// it, off the math warps' way. One lane of each does the work.
+// waits until FC1 of that tile is written. The store warp writes FC1's outcome into `mid` and
+// counts it, off the math warps' way. One lane of each does the work.
 //
 // Weights leave L2 first, since only blocks at work at the same time share them; rows stay, since
 // every strip pair reads them again.

@@ -28,9 +28,8 @@ launch_status enqueue(const expert_gemm_args& args, const straight_launch& plan,
                       void* stream) noexcept {
   if (!matches<Number>(args, plan)) return {launch_status::k_refused};
   const auto kernel = straight_kernel<Number>;
-  if (const cudaError_t e =
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(plan.shared_bytes));
+  if (const cudaError_t e = cudaFuncSetAttribute(
+          kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(plan.shared_bytes));
       e != cudaSuccess)
     return {static_cast<int>(e)};
   cudaLaunchAttribute overlap{};

@@ -87,8 +87,8 @@ __device__ __forceinline__ block_scale scale_of(std::uint32_t magnitude) {
 
 __device__ __forceinline__ std::uint16_t codes_of(float a, float b, const block_scale& by) {
   const float2 scaled{a * by.inverse, b * by.inverse};
-  return static_cast<std::uint16_t>(
-      __nv_cvt_float2_to_fp8x2(scaled, __NV_SATFINITE, __NV_E4M3) & by.live);
+  return static_cast<std::uint16_t>(__nv_cvt_float2_to_fp8x2(scaled, __NV_SATFINITE, __NV_E4M3) &
+                                    by.live);
 }
 
 // Magnitudes compare as whole numbers, NaN above all.
@@ -145,8 +145,7 @@ __device__ __forceinline__ void stage_codes(block_shared<wgmma::e4m3>& shared, c
     std::byte* const row_bytes = shared.staging + row * k_tile_row_bytes + at.column();
     write_codes(row_bytes, row, part.strip, totals, half, by);
     if (part.both) write_codes(row_bytes, row, 1, totals + 64, half, by);
-    if (at.lane % 4 == 0 && part.strip == 0)
-      *reinterpret_cast<float*>(scales + row * 4) = by.scale;
+    if (at.lane % 4 == 0 && part.strip == 0) *reinterpret_cast<float*>(scales + row * 4) = by.scale;
   }
 }
 

@@ -35,8 +35,7 @@ struct math_warpgroup {
       const std::uint32_t row_scales = reader.stages + k_unit_strips * k_tile_bytes +
                                        u.groups * k_group_code_bytes +
                                        (part.first_row + at.row()) * 4;
-      sum_promoted<Strips>(totals, reader, part, u.blocks, scales, row_scales, leader,
-                           number == 0);
+      sum_promoted<Strips>(totals, reader, part, u.blocks, scales, row_scales, leader, number == 0);
     } else if constexpr (Strips == 2) {
       sum_in_place<2>(totals, reader, part, u.blocks, leader);
     } else {

@@ -82,8 +82,8 @@ __device__ __forceinline__ void write_f32(const expert_gemm_args& args, const fl
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     if (entry[half] < 0) continue;
-    auto* const row = reinterpret_cast<float*>(
-        args.out + static_cast<std::size_t>(entry[half]) * args.out_pitch_bytes);
+    auto* const row = reinterpret_cast<float*>(args.out + static_cast<std::size_t>(entry[half]) *
+                                                              args.out_pitch_bytes);
 #pragma unroll
     for (int f = 0; f < 8; ++f)
       __stcs(reinterpret_cast<float2*>(row + column + 8 * f),

@@ -45,8 +45,8 @@ struct stage_reader {
   __device__ __forceinline__ explicit stage_reader(shared_type& shared)
       : full{ptx::shared_address(shared.stage_full), 0},
         empty(ptx::shared_address(shared.stage_empty)),
-        descriptor(static_cast<std::uint32_t>(
-            wgmma::descriptor(ptx::shared_address(shared.stages)))),
+        descriptor(
+            static_cast<std::uint32_t>(wgmma::descriptor(ptx::shared_address(shared.stages)))),
         stages(ptx::shared_address(shared.stages)) {}
 
   __device__ __forceinline__ void release(std::uint32_t s, bool leader) {
@@ -78,14 +78,13 @@ __device__ __forceinline__ float load_f32(std::uint32_t address) {
   return v;
 }
 
-// fp8. Requires: totals of zeros. `scales` = of the unit's blocks; `row_scales` = address of this thread's first row's scale
-// in stage 0.
+// fp8. Requires: totals of zeros. `scales` = of the unit's blocks; `row_scales` = address of this
+// thread's first row's scale in stage 0.
 template <int Strips>
 __device__ __forceinline__ void sum_promoted(sums& totals, stage_reader<wgmma::e4m3>& reader,
-                                             const share& part,
-                                             std::uint32_t blocks, const scale_pairs* scales,
-                                             std::uint32_t row_scales, bool leader,
-                                             bool first_group) {
+                                             const share& part, std::uint32_t blocks,
+                                             const scale_pairs* scales, std::uint32_t row_scales,
+                                             bool leader, bool first_group) {
   using stages = stage_reader<wgmma::e4m3>;
   const std::uint32_t rows = reader.rows_of(part);
   const std::uint32_t weights = reader.weights_of(part);
@@ -101,10 +100,9 @@ __device__ __forceinline__ void sum_promoted(sums& totals, stage_reader<wgmma::e
       for (int strip = 0; strip < Strips; ++strip) {
         float d[64];
         wgmma::fence();
-        multiply_stage<wgmma::e4m3>(d, rows + s * stages::k_stage_step,
-                                    weights + s * stages::k_stage_step +
-                                        strip * stages::k_strip_step,
-                                    0);
+        multiply_stage<wgmma::e4m3>(
+            d, rows + s * stages::k_stage_step,
+            weights + s * stages::k_stage_step + strip * stages::k_strip_step, 0);
         wgmma::commit();
         // While they run: this block's scales, and the next block's arrival.
         if (strip == 0) {
@@ -137,7 +135,8 @@ __device__ __forceinline__ void sum_promoted(sums& totals, stage_reader<wgmma::e
   }
 }
 
-// bf16. Requires: totals of zeros. A stage goes back once the next block's instructions are queued and its own are done.
+// bf16. Requires: totals of zeros. A stage goes back once the next block's instructions are queued
+// and its own are done.
 template <int Strips>
 __device__ __forceinline__ void sum_in_place(float (&totals)[64 * Strips],
                                              stage_reader<wgmma::bf16>& reader, const share& part,

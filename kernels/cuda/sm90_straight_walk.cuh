@@ -66,11 +66,10 @@ __device__ __forceinline__ unit describe(const expert_gemm_args& args, const uni
   u.first_strip = place.strip_pair * k_unit_strips;
   u.strips = min(k_unit_strips, strips - u.first_strip);
   u.blocks = blocks;
-  u.weights =
-      page + (fc1 ? l.fc1 : l.fc2) + std::uint64_t{u.first_strip} * blocks * k_tile_bytes;
+  u.weights = page + (fc1 ? l.fc1 : l.fc2) + std::uint64_t{u.first_strip} * blocks * k_tile_bytes;
   u.rows_in = (fc1 ? args.x : args.mid) + first_group * blocks * group_bytes(format);
-  u.mid = args.mid + (first_group * l.fc2_blocks +
-                      place.strip_pair * mid_blocks_of_pair * static_cast<std::uint64_t>(u.groups)) *
+  u.mid = args.mid + (first_group * l.fc2_blocks + place.strip_pair * mid_blocks_of_pair *
+                                                       static_cast<std::uint64_t>(u.groups)) *
                          group_bytes(format);
   u.bias = !args.shape.bias ? nullptr
                             : reinterpret_cast<const float*>(page + (fc1 ? l.bias1 : l.bias2)) +
@@ -114,8 +113,7 @@ __device__ __forceinline__ void walk_units(const expert_gemm_args& args,
     // Fetch a number; the first is the block's own.
     std::uint32_t number = blockIdx.x;
     if (i > 0) {
-      if (lane == 0)
-        number = gridDim.x + atomicAdd(args.counters + gemm_counters::next_unit, 1u);
+      if (lane == 0) number = gridDim.x + atomicAdd(args.counters + gemm_counters::next_unit, 1u);
       number = __shfl_sync(0xffffffffu, number, 0);
     }
     if (number >= order.units()) {

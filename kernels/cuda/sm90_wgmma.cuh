@@ -21,7 +21,8 @@ __device__ __forceinline__ std::uint64_t descriptor(std::uint32_t shared_address
   return static_cast<std::uint64_t>((shared_address & 0x3FFFFu) >> 4) | (1ull << 16) |
          (64ull << 32) | (1ull << 62);
 }
-// The same from its low word, of which alone addresses are part: 32-bit sums lead to the next block.
+// The same from its low word, of which alone addresses are part: 32-bit sums lead to the next
+// block.
 __device__ __forceinline__ std::uint64_t descriptor_from(std::uint32_t low) {
   return static_cast<std::uint64_t>(low) | (64ull << 32) | (1ull << 62);
 }
@@ -61,13 +62,12 @@ __device__ __forceinline__ void keep(float (&d)[Count]) {
   MOETIER_S32                                                                            \
       ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51" \
       ",%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
-
-#define MOETIER_S128                                                                           \
-  MOETIER_S64                                                                                  \
-      ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84"   \
-      ",%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104"  \
-      ",%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121"  \
-      ",%122,%123,%124,%125,%126,%127"
+#define MOETIER_S128                                                                      \
+  MOETIER_S64                                                                             \
+  ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,%83,%84"  \
+  ",%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104" \
+  ",%105,%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121" \
+  ",%122,%123,%124,%125,%126,%127"
 
 // One overload: NAME is the instruction's shape and types, TAIL what bf16 adds (K-major operands).
 #define MOETIER_WGMMA(N, COUNT, SHAPE, TAIL, REGISTERS, PLACES, A, B, P)                        \

@@ -36,17 +36,18 @@ std::optional<straight_launch> plan_straight(const gemm_shape& shape, std::uint3
   const std::uint64_t units = tiles_max * units_of_tile(shape);
   return straight_launch{
       .format = shape.format,
-      .blocks = static_cast<std::uint32_t>(
-          std::clamp<std::uint64_t>(units, 1, device.multiprocessors)),
+      .blocks =
+          static_cast<std::uint32_t>(std::clamp<std::uint64_t>(units, 1, device.multiprocessors)),
       .shared_bytes = shared_bytes,
       .counters = gemm_counters::first_tile + tiles_max,
   };
 }
 
 std::string to_string(const straight_launch& launch) {
-  return fmt::format("straight {}: {} blocks of {} threads, {} stages, {} shared bytes, {} counters",
-                     launch.format == gemm_format::fp8 ? "fp8" : "bf16", launch.blocks,
-                     launch.threads, launch.stages, launch.shared_bytes, launch.counters);
+  return fmt::format(
+      "straight {}: {} blocks of {} threads, {} stages, {} shared bytes, {} counters",
+      launch.format == gemm_format::fp8 ? "fp8" : "bf16", launch.blocks, launch.threads,
+      launch.stages, launch.shared_bytes, launch.counters);
 }
 
 }  // namespace moetier::kernels::cuda

@@ -4,9 +4,12 @@
 // of bench_kernels_command.cpp. Thread: owner.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "schemas/base/error.hpp"
 
@@ -15,6 +18,19 @@ namespace moetier::cli {
 struct kernel_bench_options {
   std::uint64_t seed = 1;
   std::uint32_t repeat = 30;  // measurements of each form; medians are shown
+  // Of the device part: which rows (empty = all), and how lines are written.
+  std::string shape{};
+  std::string format{};
+  std::vector<std::uint32_t> rows{};
+  bool markdown = false;
+  std::function<void(const std::string& line)> say = [](const std::string&) {};
+};
+
+// What a part gives: its rows, how many were wrong, or why there are none.
+struct part_report {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::size_t errors = 0;
+  std::string skipped{};
 };
 
 // One kernel at one shape. The ratio shown is that of the first form to the last.
@@ -34,5 +50,8 @@ struct kernel_figures {
 expected<std::vector<kernel_figures>> bench_routing(const kernel_bench_options& options);
 // One expert in each format beside bf16; about 20 s and 2.5 times the last cache of memory.
 expected<std::vector<kernel_figures>> bench_experts(const kernel_bench_options& options);
+// One layer's experts on the GPU, for shapes, formats and numbers of rows; about two minutes. Says
+// each line as it is measured. Skipped, with a sentence, without a device or CUDA code.
+expected<part_report> bench_device(const kernel_bench_options& options);
 
 }  // namespace moetier::cli

@@ -14,21 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct part {
-  const char* name;
-  expected<std::vector<kernel_figures>> (*run)(const kernel_bench_options& options);
-};
-
-constexpr part k_parts[] = {
-    {"routing", bench_routing},
-    {"experts", bench_experts},
-};
-
-std::string part_names() {
-  std::string names;
-  for (const part& p : k_parts) names += fmt::format("{}{}", names.empty() ? "" : ", ", p.name);
-  return names;
-}
+using figures_fn = expected<std::vector<kernel_figures>> (*)(const kernel_bench_options& options);
 
 ordered_json json_of(const kernel_figures& f) {
   ordered_json row{{"kernel", f.kernel}, {"shape", f.shape}, {"unit", f.unit}};
@@ -41,7 +27,7 @@ ordered_json json_of(const kernel_figures& f) {
   return row;
 }
 
-void put_table(const char* name, const std::vector<kernel_figures>& figures) {
+std::string text_of(const char* name, const std::vector<kernel_figures>& figures) {
   table t({name, "shape", "unit", "forms", "ratio", "aim", "agrees", "note"});
   for (const kernel_figures& f : figures) {
     std::string forms;
@@ -50,7 +36,40 @@ void put_table(const char* name, const std::vector<kernel_figures>& figures) {
     t.add({f.kernel, f.shape, f.unit, forms, fmt::format("{:.2f}", f.ratio()),
            f.aim > 0 ? fmt::format("{:.1f}", f.aim) : "-", f.agrees ? "yes" : "NO", f.note});
   }
-  std::fputs(t.text().c_str(), stdout);
+  return t.text();
+}
+
+// A part that compares forms of a kernel.
+template <figures_fn Run>
+expected<part_report> compare(const char* name, const kernel_bench_options& options) {
+  const auto figures = Run(options);
+  if (!figures) return tl::unexpected(figures.error());
+  part_report report;
+  for (const kernel_figures& f : *figures) {
+    report.errors += f.agrees ? 0U : 1U;
+    report.rows.push_back(json_of(f));
+  }
+  std::string text = text_of(name, *figures);
+  text.pop_back();  // say() ends the line
+  options.say(text);
+  return report;
+}
+
+struct part {
+  const char* name;
+  expected<part_report> (*run)(const char* name, const kernel_bench_options& options);
+};
+
+constexpr part k_parts[] = {
+    {"routing", compare<bench_routing>},
+    {"experts", compare<bench_experts>},
+    {"device", [](const char*, const kernel_bench_options& o) { return bench_device(o); }},
+};
+
+std::string part_names() {
+  std::string names;
+  for (const part& p : k_parts) names += fmt::format("{}{}", names.empty() ? "" : ", ", p.name);
+  return names;
 }
 
 }  // namespace
@@ -60,7 +79,18 @@ double kernel_figures::ratio() const noexcept {
 }
 
 expected<exit_code> run_bench_kernels(const command_line& line) {
-  const kernel_bench_options options{line.kernels.seed, line.kernels.repeat};
+  // The table goes to standard output; beside a JSON document it goes where it disturbs none.
+  std::FILE* const lines = line.json ? stderr : stdout;
+  const kernel_bench_options options{.seed = line.kernels.seed,
+                                     .repeat = line.kernels.repeat,
+                                     .shape = line.kernels.shape,
+                                     .format = line.kernels.format,
+                                     .rows = line.kernels.rows,
+                                     .markdown = line.kernels.markdown,
+                                     .say = [lines](const std::string& text) {
+                                       std::fputs((text + "\n").c_str(), lines);
+                                       std::fflush(lines);
+                                     }};
   const std::string& asked = line.kernels.part;
   const auto is_asked = [&](const part& p) { return asked.empty() || asked == p.name; };
   if (std::none_of(std::begin(k_parts), std::end(k_parts), is_asked))
@@ -70,13 +100,14 @@ expected<exit_code> run_bench_kernels(const command_line& line) {
   std::size_t errors = 0;
   for (const part& p : k_parts) {
     if (!is_asked(p)) continue;
-    const auto figures = p.run(options);
-    if (!figures) return tl::unexpected(figures.error());
-    for (const kernel_figures& f : *figures) {
-      errors += f.agrees ? 0U : 1U;
-      document["parts"][p.name].push_back(json_of(f));
+    const auto report = p.run(p.name, options);
+    if (!report) return tl::unexpected(report.error());
+    errors += report->errors;
+    document["parts"][p.name] = report->rows;
+    if (!report->skipped.empty()) {
+      document["skipped"][p.name] = report->skipped;
+      options.say(report->skipped);
     }
-    if (!line.json) put_table(p.name, *figures);
   }
   document["errors"] = errors;
   if (line.json) std::fputs((document.dump(1) + "\n").c_str(), stdout);

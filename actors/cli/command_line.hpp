@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "actors/cli/bench_load.hpp"
 #include "actors/cli/exit_code.hpp"
@@ -58,6 +59,11 @@ struct kernels_options {
   std::string part;  // empty = all
   std::uint64_t seed = 1;
   std::uint32_t repeat = 30;
+  // Of the device part: empty = all.
+  std::string shape;
+  std::string format;
+  std::vector<std::uint32_t> rows;
+  bool markdown = false;
 };
 
 struct adapter_options {

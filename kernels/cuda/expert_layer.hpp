@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "kernels/backend.hpp"
@@ -74,6 +75,12 @@ class ExpertLayer {
 
   // Tiles of the batch, into the workspace. A bad slot id sets *status.
   virtual launch_status group(const layer_call& call, void* stream) const = 0;
+  // (optional) What compute() would launch for `call`, for reports: "VARIANT: its configuration".
+  // Empty without.
+  virtual std::string launch_text(const layer_call& call) const {
+    static_cast<void>(call);
+    return {};
+  }
   // Everything after group(). rows_cap 0: ok without a launch.
   virtual launch_status compute(const layer_call& call, void* stream) const = 0;
 };

@@ -46,5 +46,21 @@ TEST(bench_kernels, an_unknown_part_is_refused_by_name) {
       << done.error().text;
 }
 
+TEST(bench_kernels, the_device_part_refuses_a_choice_without_rows) {
+  const auto done = bench_device({.shape = "qwen4"});
+  ASSERT_FALSE(done);
+  EXPECT_TRUE(done.error().text.find("dsv3_ep8, qwen3, mixtral, gpt_oss") != std::string::npos)
+      << done.error().text;
+  EXPECT_FALSE(bench_device({.shape = "mixtral", .format = "fp8_block"}));
+  EXPECT_FALSE(bench_device({.rows = {3}}));
+}
+
+TEST(bench_kernels, the_device_part_gives_rows_or_says_why_not) {
+  const auto report = bench_device({.repeat = 1, .shape = "qwen3", .format = "bf16", .rows = {1}});
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->rows.empty(), !report->skipped.empty());
+  EXPECT_EQ(report->skipped.empty() ? 1U : 0U, report->rows.size());
+}
+
 }  // namespace
 }  // namespace moetier::cli

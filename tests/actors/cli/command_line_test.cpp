@@ -53,6 +53,13 @@ TEST(command_line, global_flags_stand_on_either_side_of_the_command) {
   EXPECT_EQ(refused({"bench", "tier", "--load", "even"}), exit_code::usage);
   EXPECT_EQ(accepted({"bench", "kernels", "--part", "routing"}).kernels.part, "routing");
   EXPECT_EQ(accepted({"bench", "kernels", "--seed", "7"}).kernels.seed, 7U);
+  const auto device = accepted({"bench", "kernels", "--part", "device", "--shape", "qwen3",
+                                "--format", "bf16", "--rows", "1,64", "--markdown"})
+                          .kernels;
+  EXPECT_EQ(device.shape, "qwen3");
+  EXPECT_EQ(device.format, "bf16");
+  EXPECT_EQ(device.rows, (std::vector<std::uint32_t>{1, 64}));
+  EXPECT_TRUE(device.markdown);
 }
 
 TEST(command_line, resolve_takes_repeated_environments_and_forced_parts) {

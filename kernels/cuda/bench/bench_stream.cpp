@@ -1,0 +1,179 @@
+#include "kernels/cuda/bench/bench_stream.hpp"
+
+#include <algorithm>
+#include <fstream>
+
+#include <cuda_runtime_api.h>
+
+namespace moetier::kernels::cuda::bench {
+namespace {
+
+cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
+
+// "580.159.04", or the version of CUDA that the driver serves where it does not say its own.
+std::string driver_text() {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string text;
+  if (file >> text) return text;
+  int version = 0;
+  cudaDriverGetVersion(&version);
+  return "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::uint32_t attribute(cudaDeviceAttr which, int device) {
+  int value = 0;
+  cudaDeviceGetAttribute(&value, which, device);
+  return static_cast<std::uint32_t>(value);
+}
+
+}  // namespace
+
+time_spread spread_of(std::vector<double> times_us) {
+  if (times_us.empty()) return {};
+  std::sort(times_us.begin(), times_us.end());
+  return {.median = times_us[times_us.size() / 2],
+          .min = times_us.front(),
+          .max = times_us.back(),
+          .n = static_cast<std::uint32_t>(times_us.size())};
+}
+
+device_block::~device_block() {
+  if (data_ != nullptr) cudaFree(data_);
+}
+
+bench_graph::~bench_graph() {
+  if (executable_ != nullptr) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(executable_));
+}
+
+expected<std::unique_ptr<bench_stream>> bench_stream::open() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
+    return fail(reason::not_enabled, "the device part: this machine has no CUDA device");
+  std::unique_ptr<bench_stream> made(new bench_stream());
+  cudaDeviceProp properties{};
+  made->take_error(cudaGetDeviceProperties(&properties, 0));
+  bench_device_facts& f = made->facts_;
+  f.name = properties.name;
+  f.driver = driver_text();
+  f.architecture = static_cast<std::uint32_t>(properties.major * 10 + properties.minor);
+  f.cache_bytes = static_cast<std::uint64_t>(properties.l2CacheSize);
+  f.memory_bytes = properties.totalGlobalMem;
+  f.size.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, 0);
+  f.size.shared_bytes_max = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
+  if (made->ok() && f.architecture != 90)
+    return fail(reason::not_enabled, "the device part: " + f.name + " is not of sm_90");
+  cudaStream_t stream = nullptr;
+  cudaEvent_t begin = nullptr;
+  cudaEvent_t end = nullptr;
+  made->take_error(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  made->take_error(cudaEventCreate(&begin));
+  made->take_error(cudaEventCreate(&end));
+  made->stream_ = stream;
+  made->begin_ = begin;
+  made->end_ = end;
+  if (!made->ok()) return tl::unexpected(made->failed("opening the device"));
+  return made;
+}
+
+bench_stream::~bench_stream() {
+  if (begin_ != nullptr) cudaEventDestroy(event_of(begin_));
+  if (end_ != nullptr) cudaEventDestroy(event_of(end_));
+  if (stream_ != nullptr) cudaStreamDestroy(stream_of(stream_));
+}
+
+void bench_stream::take_error(int error) noexcept {
+  if (error_ == 0) error_ = error;
+}
+
+void bench_stream::take(launch_status status) { take_error(status.error); }
+
+error bench_stream::failed(const char* what) const {
+  const std::string why = error_ == launch_status::k_refused
+                              ? "the launcher refused the call"
+                              : cudaGetErrorString(static_cast<cudaError_t>(error_));
+  return make_error(reason::internal_error, std::string(what) + " on the device: " + why);
+}
+
+std::uint64_t bench_stream::free_bytes() const noexcept {
+  std::size_t available = 0;
+  std::size_t total = 0;
+  cudaMemGetInfo(&available, &total);
+  return available;
+}
+
+device_block bench_stream::allocate(std::size_t bytes) {
+  device_block block;
+  void* data = nullptr;
+  if (ok()) take_error(cudaMalloc(&data, std::max<std::size_t>(bytes, 256)));
+  block.data_ = static_cast<std::byte*>(data);
+  block.bytes_ = data != nullptr ? bytes : 0;
+  return block;
+}
+
+void bench_stream::upload(std::byte* to, std::span<const std::byte> from) {
+  if (!ok() || from.empty()) return;
+  take_error(
+      cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_of(stream_)));
+  wait();
+}
+
+void bench_stream::download_bytes(std::span<std::byte> to, const void* from) {
+  if (!ok() || to.empty()) return;
+  take_error(
+      cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_of(stream_)));
+  wait();
+}
+
+void bench_stream::fill(std::span<std::byte> block, std::uint8_t byte) {
+  if (ok()) take_error(cudaMemsetAsync(block.data(), byte, block.size(), stream_of(stream_)));
+}
+
+void bench_stream::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (ok())
+    take_error(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_of(stream_)));
+}
+
+void bench_stream::wait() {
+  if (ok()) take_error(cudaStreamSynchronize(stream_of(stream_)));
+}
+
+bench_graph bench_stream::capture(const std::function<void()>& enqueue) {
+  bench_graph made;
+  enqueue();
+  wait();
+  if (!ok()) return made;
+  take_error(cudaStreamBeginCapture(stream_of(stream_), cudaStreamCaptureModeThreadLocal));
+  enqueue();
+  cudaGraph_t graph = nullptr;
+  take_error(cudaStreamEndCapture(stream_of(stream_), &graph));
+  cudaGraphExec_t executable = nullptr;
+  if (ok()) take_error(cudaGraphInstantiate(&executable, graph, 0));
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (ok()) take_error(cudaGraphUpload(executable, stream_of(stream_)));
+  made.executable_ = executable;
+  return made;
+}
+
+void bench_stream::replay(const bench_graph& graph) {
+  if (ok())
+    take_error(
+        cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph.executable_), stream_of(stream_)));
+}
+
+double bench_stream::replay_us(const bench_graph& graph) {
+  replay(graph);
+  return enqueue_us([&] { replay(graph); });
+}
+
+double bench_stream::enqueue_us(const std::function<void()>& enqueue) {
+  if (ok()) take_error(cudaEventRecord(event_of(begin_), stream_of(stream_)));
+  enqueue();
+  if (ok()) take_error(cudaEventRecord(event_of(end_), stream_of(stream_)));
+  wait();
+  float ms = 0;
+  if (ok()) take_error(cudaEventElapsedTime(&ms, event_of(begin_), event_of(end_)));
+  return double{1e3} * ms;
+}
+
+}  // namespace moetier::kernels::cuda::bench

@@ -133,7 +133,7 @@ expected<part_report> measure_all(const std::vector<device_row>& rows,
 #else
 
 expected<part_report> measure_all(const std::vector<device_row>&, const kernel_bench_options&) {
-  return part_report{.skipped = "the device part: this build has no CUDA code"};
+  return part_report{.skipped = "device: skipped, this build has no CUDA code"};
 }
 
 #endif

@@ -1,9 +1,11 @@
 #include "kernels/cuda/bench/bench_stream.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #include <cuda_runtime_api.h>
+#include <cxxabi.h>
 
 namespace moetier::kernels::cuda::bench {
 namespace {
@@ -25,6 +27,72 @@ std::uint32_t attribute(cudaDeviceAttr which, int device) {
   int value = 0;
   cudaDeviceGetAttribute(&value, which, device);
   return static_cast<std::uint32_t>(value);
+}
+
+struct captured_kernel {
+  cudaGraphNode_t node = nullptr;
+  cudaKernelNodeParams params{};
+};
+
+// In the order of capture; empty where a node is no kernel.
+std::vector<captured_kernel> kernels_of(cudaGraph_t graph) {
+  std::size_t count = 0;
+  if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return {};
+  std::vector<cudaGraphNode_t> nodes(count);
+  if (cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return {};
+  std::vector<captured_kernel> kernels;
+  for (const cudaGraphNode_t node : nodes) {
+    cudaGraphNodeType type{};
+    captured_kernel kernel{.node = node};
+    if (cudaGraphNodeGetType(node, &type) != cudaSuccess || type != cudaGraphNodeTypeKernel ||
+        cudaGraphKernelNodeGetParams(node, &kernel.params) != cudaSuccess)
+      return {};
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+bool is_periodic(const std::vector<captured_kernel>& kernels, std::size_t period) {
+  if (period == 0) return false;
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    if (kernels[i].params.func != kernels[i % period].params.func) return false;
+  return kernels.size() % period == 0;
+}
+
+// A graph of every `step`th kernel from `first`, one after the other; null where one cannot stand
+// in another graph.
+cudaGraph_t chain_of(const std::vector<captured_kernel>& kernels, std::size_t first,
+                     std::size_t step) {
+  cudaGraph_t chain = nullptr;
+  bool whole = cudaGraphCreate(&chain, 0) == cudaSuccess;
+  cudaGraphNode_t last = nullptr;
+  for (std::size_t i = first; i < kernels.size() && whole; i += step) {
+    const cudaGraphNode_t before = last;
+    whole = cudaGraphAddKernelNode(&last, chain, &before, before != nullptr ? 1 : 0,
+                                   &kernels[i].params) == cudaSuccess &&
+            cudaGraphKernelNodeCopyAttributes(last, kernels[i].node) == cudaSuccess;
+  }
+  if (whole) return chain;
+  if (chain != nullptr) cudaGraphDestroy(chain);
+  static_cast<void>(cudaGetLastError());  // not an error of the device
+  return nullptr;
+}
+
+// "straight_kernel" of "void moetier::kernels::cuda::straight_kernel<...>(...)".
+std::string name_of(const void* function) {
+  const char* mangled = nullptr;
+  if (cudaFuncGetName(&mangled, function) != cudaSuccess) return "unknown";
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(mangled, nullptr, nullptr, &status), &std::free);
+  std::string name = status == 0 ? text.get() : mangled;
+  name = name.substr(0, name.find_first_of("<("));
+  return name.substr(name.find_last_of(": ") + 1);
+}
+
+unexpected_error unmeasurable(const std::string& why) {
+  return unexpected_error(error{
+      .code = status::unavailable, .why = reason::not_enabled, .text = "device: skipped, " + why});
 }
 
 }  // namespace
@@ -49,7 +117,7 @@ bench_graph::~bench_graph() {
 expected<std::unique_ptr<bench_stream>> bench_stream::open() {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0)
-    return fail(reason::not_enabled, "the device part: this machine has no CUDA device");
+    return unmeasurable("this machine has no CUDA device");
   std::unique_ptr<bench_stream> made(new bench_stream());
   cudaDeviceProp properties{};
   made->take_error(cudaGetDeviceProperties(&properties, 0));
@@ -61,8 +129,7 @@ expected<std::unique_ptr<bench_stream>> bench_stream::open() {
   f.memory_bytes = properties.totalGlobalMem;
   f.size.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, 0);
   f.size.shared_bytes_max = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
-  if (made->ok() && f.architecture != 90)
-    return fail(reason::not_enabled, "the device part: " + f.name + " is not of sm_90");
+  if (made->ok() && f.architecture != 90) return unmeasurable(f.name + " is not of sm_90");
   cudaStream_t stream = nullptr;
   cudaEvent_t begin = nullptr;
   cudaEvent_t end = nullptr;
@@ -138,21 +205,53 @@ void bench_stream::wait() {
   if (ok()) take_error(cudaStreamSynchronize(stream_of(stream_)));
 }
 
-bench_graph bench_stream::capture(const std::function<void()>& enqueue) {
-  bench_graph made;
+void* bench_stream::capture_graph(const std::function<void()>& enqueue) {
   enqueue();
   wait();
-  if (!ok()) return made;
+  if (!ok()) return nullptr;
   take_error(cudaStreamBeginCapture(stream_of(stream_), cudaStreamCaptureModeThreadLocal));
   enqueue();
   cudaGraph_t graph = nullptr;
   take_error(cudaStreamEndCapture(stream_of(stream_), &graph));
+  return graph;
+}
+
+// Takes the graph over.
+bench_graph bench_stream::instantiate(void* graph) {
+  bench_graph made;
   cudaGraphExec_t executable = nullptr;
-  if (ok()) take_error(cudaGraphInstantiate(&executable, graph, 0));
-  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (ok()) take_error(cudaGraphInstantiate(&executable, static_cast<cudaGraph_t>(graph), 0));
+  if (graph != nullptr) cudaGraphDestroy(static_cast<cudaGraph_t>(graph));
   if (ok()) take_error(cudaGraphUpload(executable, stream_of(stream_)));
   made.executable_ = executable;
   return made;
+}
+
+bench_graph bench_stream::capture(const std::function<void()>& enqueue) {
+  return instantiate(capture_graph(enqueue));
+}
+
+std::vector<launch_stage> bench_stream::stages_of(const std::function<void()>& enqueue,
+                                                  std::uint32_t parts) {
+  constexpr std::uint32_t k_repeats = 5;
+  const auto graph = static_cast<cudaGraph_t>(capture_graph(enqueue));
+  if (graph == nullptr) return {};
+  const std::vector<captured_kernel> kernels = kernels_of(graph);
+  const std::size_t period = kernels.size() / parts;
+  std::vector<launch_stage> stages;
+  for (std::size_t s = 0; is_periodic(kernels, period) && s < period && ok(); ++s) {
+    cudaGraph_t chain = chain_of(kernels, s, period);
+    if (chain == nullptr) {
+      stages.clear();
+      break;
+    }
+    const bench_graph one = instantiate(chain);
+    std::vector<double> times;
+    for (std::uint32_t i = 0; i < k_repeats; ++i) times.push_back(replay_us(one) / parts);
+    stages.push_back({name_of(kernels[s].params.func), spread_of(std::move(times)).median});
+  }
+  cudaGraphDestroy(graph);
+  return stages;
 }
 
 void bench_stream::replay(const bench_graph& graph) {

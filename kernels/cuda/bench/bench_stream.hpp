@@ -37,6 +37,12 @@ struct time_spread {
 };
 time_spread spread_of(std::vector<double> times_us);
 
+// One kernel of a list of launches, and what it takes alone, on inputs that are there already.
+struct launch_stage {
+  std::string kernel;
+  double us = 0;
+};
+
 class bench_stream;
 
 // Device memory, given back with it.
@@ -121,12 +127,17 @@ class bench_stream final {
   void replay(const bench_graph& graph);
   // us between two marks around a replay that follows another one without a gap.
   double replay_us(const bench_graph& graph);
+  // The kernels of one part of `enqueue`, which enqueues `parts` equal ones, each alone: a graph of
+  // that kernel of every part. Empty where the parts are not made of the same kernels.
+  std::vector<launch_stage> stages_of(const std::function<void()>& enqueue, std::uint32_t parts);
   // us between two marks around what `enqueue` enqueues.
   double enqueue_us(const std::function<void()>& enqueue);
 
  private:
   bench_stream() = default;
   void take_error(int error) noexcept;
+  void* capture_graph(const std::function<void()>& enqueue);
+  bench_graph instantiate(void* graph);
   void download_bytes(std::span<std::byte> to, const void* from);
 
   bench_device_facts facts_;

@@ -49,9 +49,12 @@ expected<device_ceilings> measure_ceilings(bench_stream& stream) {
     });
     ceilings.read_tb_s =
         static_cast<double>(k_pages * k_page_bytes) / median_us(stream, read) / 1e6;
-    const bench_graph copy = stream.capture(
-        [&] { stream.copy(pages.data() + k_copy_bytes, pages.data(), k_copy_bytes); });
-    ceilings.copy_tb_s = 2.0 * static_cast<double>(k_copy_bytes) / median_us(stream, copy) / 1e6;
+    // Not as a graph: there the copy engines do it, at two thirds of this rate.
+    const auto copy = [&] { stream.copy(pages.data() + k_copy_bytes, pages.data(), k_copy_bytes); };
+    std::vector<double> copy_us;
+    for (std::uint32_t i = 0; i < k_repeats; ++i) copy_us.push_back(stream.enqueue_us(copy));
+    ceilings.copy_tb_s =
+        2.0 * static_cast<double>(k_copy_bytes) / spread_of(std::move(copy_us)).median / 1e6;
   }
   const bench_graph nodes = stream.capture([&] {
     for (std::uint32_t i = 0; i < k_nodes; ++i) stream.take(launch_nothing(stream.stream()));

@@ -255,8 +255,9 @@ expected<std::unique_ptr<layer_bench>> layer_bench::open(bench_stream& stream,
   std::unique_ptr<layer_bench> made(new layer_bench(stream, layer));
   const page_layout layout = page_layout_of(made->shape_);
   if (layer.page_bytes() != layout.bytes)
-    return fail(reason::not_enabled,
-                std::string(layer.identity()) + ": the bench fills pages of another layout");
+    return fail(
+        reason::backend_unresolved,
+        std::string(layer.identity()) + " has pages of another layout than the bench fills");
   const std::uint64_t pitch = round_up(layout.bytes, k_page_alignment);
   if (slots * pitch > stream.free_bytes())
     return fail(reason::memory_insufficient, "the bench's pages", slots * pitch,
@@ -319,6 +320,9 @@ expected<layer_figures> layer_bench::measure(const layer_case& wanted) {
   if (status != 0)
     return fail(reason::internal_error,
                 "the layer's status word is " + std::to_string(status) + ", not 0");
+  // Each launch alone, last: a launch that waits for another one's work would fail here.
+  std::vector<launch_stage> stages = stream_.stages_of([&] { run.compute_all(); }, wanted.layers);
+  if (run.status() != 0) stages.clear();
   return layer_figures{
       .layer = spread_of(std::move(layer_us)),
       .probe = spread_of(std::move(probe_us)),

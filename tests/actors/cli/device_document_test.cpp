@@ -27,6 +27,7 @@ device_result good(const device_row& row) {
               .eager_us = 330,
               .sort_us = 2.5,
               .sm_mhz = 1755,
+              .stages = {{"ladder_kernel", 300}, {"combine_kernel", 9}},
               .oracle = {.pass = true, .norm = 2e-3, .worst = 0.02, .norm_max = 1e-2, .rows = 48},
               .launch = "ladder: 132 blocks"}};
 }
@@ -49,10 +50,11 @@ TEST(device_document, a_row_has_every_field) {
         "padded_rows",   "backend",  "variant",  "floor_us", "t_us",     "eager_us",
         "launch_config", "sort_us",  "probe_us", "of_floor", "of_probe", "of_run_floor",
         "target",        "ceilings", "oracle",   "device",   "driver",   "clocks",
-        "commit",        "tf"})
+        "commit",        "stages",   "tf"})
     EXPECT_TRUE(json.contains(field)) << field;
   EXPECT_EQ(json["variant"], "ladder");
   EXPECT_EQ(json["t_us"]["n"], 25);
+  EXPECT_EQ(json["combine_us"], 9);
   EXPECT_EQ(json["target"]["of_probe"], 1.015);
   EXPECT_EQ(json["target"]["met"], true);
   EXPECT_NEAR(json["of_probe"], 316.0 / 313, 1e-12);

@@ -30,6 +30,11 @@ def version():
     return "humming-kernels " + importlib.metadata.version("humming-kernels")
 
 
+def seen(v):
+    """Vectors as the products see them."""
+    return pk.through_fp8(v)
+
+
 class Layer:
     """One shape's weights; step() gives what one layer of a graph enqueues."""
 

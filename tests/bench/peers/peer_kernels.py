@@ -60,15 +60,23 @@ def random_bf16(shape, generator):
     return values
 
 
-def reference(x, ids, weights, expert, rows):
-    """f32 results of a few rows; expert(e) gives f32 FC1 [2I, H] (gate first) and FC2 [H, I]."""
+def through_fp8(v):
+    """f32 values quantised 1x128 to E4M3 and back."""
+    blocks = v.reshape(-1, 128)
+    scale = (blocks.abs().amax(1, keepdim=True) / 448).clamp(min=2.0**-126)
+    return ((blocks / scale).to(torch.float8_e4m3fn).float() * scale).reshape(v.shape)
+
+
+def reference(x, ids, weights, expert, rows, seen):
+    """f32 results of a few rows; expert(e) gives f32 FC1 [2I, H] (gate first) and FC2 [H, I]; seen(v) is a
+    vector as the products see it."""
     out = []
     for r in rows:
         total = torch.zeros(x.shape[1], device="cuda")
         for j, e in enumerate(ids[r].tolist()):
             fc1, fc2 = expert(e)
-            gate, up = (fc1 @ x[r].float()).chunk(2)
-            total += float(weights[r, j]) * (fc2 @ (torch.nn.functional.silu(gate) * up))
+            gate, up = (fc1 @ seen(x[r].float())).chunk(2)
+            total += float(weights[r, j]) * (fc2 @ seen(torch.nn.functional.silu(gate) * up))
         out.append(total)
     return torch.stack(out)
 

@@ -19,6 +19,11 @@ def version():
     return f"torch {torch.__version__}"
 
 
+def seen(v):
+    """Vectors as the products see them."""
+    return v
+
+
 class Layer:
     """One shape's weights; step() gives what one layer of a graph enqueues."""
 

@@ -109,10 +109,11 @@ ordered_json device_json(const device_result& r, const device_run& run) {
       row["t_us"] = json_of(f.layer);
       row["eager_us"] = f.eager_us;
       row["sort_us"] = f.sort_us;
-      for (const kernels::cuda::bench::launch_stage& stage : f.stages) {
+      for (const kernels::cuda::bench::launch_stage& stage : f.stages.each) {
         row["stages"].push_back({{"kernel", stage.kernel}, {"us", stage.us}});
         if (stage.kernel.find("combine") != std::string::npos) row["combine_us"] = stage.us;
       }
+      if (!f.stages.note.empty()) row["stages_note"] = f.stages.note;
       row["of_floor"] = floor_of(r) / us;
       row["of_run_floor"] = run_floor_us(r, run) / us;
       row["of_probe"] = us / f.probe.median;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <cxxabi.h>
 
@@ -29,65 +30,53 @@ std::uint32_t attribute(cudaDeviceAttr which, int device) {
   return static_cast<std::uint32_t>(value);
 }
 
-struct captured_kernel {
-  cudaGraphNode_t node = nullptr;
-  cudaKernelNodeParams params{};
-};
-
-// In the order of capture; empty where a node is no kernel.
-std::vector<captured_kernel> kernels_of(cudaGraph_t graph) {
+// In the order of capture.
+std::vector<cudaGraphNode_t> nodes_of(cudaGraph_t graph) {
   std::size_t count = 0;
   if (cudaGraphGetNodes(graph, nullptr, &count) != cudaSuccess) return {};
   std::vector<cudaGraphNode_t> nodes(count);
   if (cudaGraphGetNodes(graph, nodes.data(), &count) != cudaSuccess) return {};
-  std::vector<captured_kernel> kernels;
-  for (const cudaGraphNode_t node : nodes) {
-    cudaGraphNodeType type{};
-    captured_kernel kernel{.node = node};
-    if (cudaGraphNodeGetType(node, &type) != cudaSuccess || type != cudaGraphNodeTypeKernel ||
-        cudaGraphKernelNodeGetParams(node, &kernel.params) != cudaSuccess)
-      return {};
-    kernels.push_back(kernel);
-  }
-  return kernels;
+  return nodes;
 }
 
-bool is_periodic(const std::vector<captured_kernel>& kernels, std::size_t period) {
-  if (period == 0) return false;
-  for (std::size_t i = 0; i < kernels.size(); ++i)
-    if (kernels[i].params.func != kernels[i % period].params.func) return false;
-  return kernels.size() % period == 0;
-}
-
-// A graph of every `step`th kernel from `first`, one after the other; null where one cannot stand
-// in another graph.
-cudaGraph_t chain_of(const std::vector<captured_kernel>& kernels, std::size_t first,
-                     std::size_t step) {
-  cudaGraph_t chain = nullptr;
-  bool whole = cudaGraphCreate(&chain, 0) == cudaSuccess;
-  cudaGraphNode_t last = nullptr;
-  for (std::size_t i = first; i < kernels.size() && whole; i += step) {
-    const cudaGraphNode_t before = last;
-    whole = cudaGraphAddKernelNode(&last, chain, &before, before != nullptr ? 1 : 0,
-                                   &kernels[i].params) == cudaSuccess &&
-            cudaGraphKernelNodeCopyAttributes(last, kernels[i].node) == cudaSuccess;
-  }
-  if (whole) return chain;
-  if (chain != nullptr) cudaGraphDestroy(chain);
-  static_cast<void>(cudaGetLastError());  // not an error of the device
-  return nullptr;
+// A function of the driver, which nothing links; null where the driver lacks it.
+template <class Function>
+Function driver_function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  constexpr unsigned k_version = 12030;  // the first with all that is asked here
+  if (cudaGetDriverEntryPointByVersion(name, &found, k_version, cudaEnableDefault, &result) !=
+          cudaSuccess ||
+      result != cudaDriverEntryPointSuccess)
+    return nullptr;
+  return reinterpret_cast<Function>(found);
 }
 
 // "straight_kernel" of "void moetier::kernels::cuda::straight_kernel<...>(...)".
-std::string name_of(const void* function) {
-  const char* mangled = nullptr;
-  if (cudaFuncGetName(&mangled, function) != cudaSuccess) return "unknown";
+std::string short_name(const char* mangled) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(mangled, nullptr, nullptr, &status), &std::free);
   std::string name = status == 0 ? text.get() : mangled;
   name = name.substr(0, name.find_first_of("<("));
   return name.substr(name.find_last_of(": ") + 1);
+}
+
+// The driver knows the kernel of a node wherever it came from; the runtime does not always.
+std::string kernel_name_of(cudaGraphNode_t node) {
+  const auto parameters_of = driver_function<CUresult (*)(CUgraphNode, CUDA_KERNEL_NODE_PARAMS*)>(
+      "cuGraphKernelNodeGetParams");
+  const auto function_name =
+      driver_function<CUresult (*)(const char**, CUfunction)>("cuFuncGetName");
+  const auto kernel_name = driver_function<CUresult (*)(const char**, CUkernel)>("cuKernelGetName");
+  CUDA_KERNEL_NODE_PARAMS parameters{};
+  const char* name = nullptr;
+  if (parameters_of == nullptr || function_name == nullptr || kernel_name == nullptr ||
+      parameters_of(node, &parameters) != CUDA_SUCCESS)
+    return "unknown";
+  const CUresult named = parameters.func != nullptr ? function_name(&name, parameters.func)
+                                                    : kernel_name(&name, parameters.kern);
+  return named == CUDA_SUCCESS && name != nullptr ? short_name(name) : "unknown";
 }
 
 unexpected_error unmeasurable(const std::string& why) {
@@ -231,26 +220,41 @@ bench_graph bench_stream::capture(const std::function<void()>& enqueue) {
   return instantiate(capture_graph(enqueue));
 }
 
-std::vector<launch_stage> bench_stream::stages_of(const std::function<void()>& enqueue,
-                                                  std::uint32_t parts) {
-  constexpr std::uint32_t k_repeats = 5;
+launch_stages bench_stream::stages_of(const std::function<void()>& enqueue, std::uint32_t parts) {
+  if (!ok()) return {.each = {}, .note = "an earlier error"};
   const auto graph = static_cast<cudaGraph_t>(capture_graph(enqueue));
-  if (graph == nullptr) return {};
-  const std::vector<captured_kernel> kernels = kernels_of(graph);
-  const std::size_t period = kernels.size() / parts;
-  std::vector<launch_stage> stages;
-  for (std::size_t s = 0; is_periodic(kernels, period) && s < period && ok(); ++s) {
-    cudaGraph_t chain = chain_of(kernels, s, period);
-    if (chain == nullptr) {
-      stages.clear();
-      break;
-    }
-    const bench_graph one = instantiate(chain);
-    std::vector<double> times;
-    for (std::uint32_t i = 0; i < k_repeats; ++i) times.push_back(replay_us(one) / parts);
-    stages.push_back({name_of(kernels[s].params.func), spread_of(std::move(times)).median});
+  launch_stages stages;
+  if (graph != nullptr) stages = time_stages(graph, parts);
+  if (!ok()) {
+    stages = {.each = {}, .note = cudaGetErrorString(static_cast<cudaError_t>(error_))};
+    static_cast<void>(cudaGetLastError());
+    error_ = 0;
   }
-  cudaGraphDestroy(graph);
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  return stages;
+}
+
+launch_stages bench_stream::time_stages(void* graph, std::uint32_t parts) {
+  constexpr std::uint32_t k_repeats = 5;
+  const auto nodes = nodes_of(static_cast<cudaGraph_t>(graph));
+  if (nodes.empty() || nodes.size() % parts != 0)
+    return {.each = {}, .note = std::to_string(nodes.size()) + " nodes of the graph"};
+  bench_graph whole;
+  cudaGraphExec_t executable = nullptr;
+  take_error(cudaGraphInstantiate(&executable, static_cast<cudaGraph_t>(graph), 0));
+  whole.executable_ = executable;
+  const std::size_t period = nodes.size() / parts;
+  launch_stages stages;
+  for (std::size_t s = 0; s < period && ok(); ++s) {
+    for (std::size_t i = 0; i < nodes.size() && ok(); ++i)
+      take_error(cudaGraphNodeSetEnabled(executable, nodes[i], i % period == s ? 1U : 0U));
+    std::vector<double> times;
+    for (std::uint32_t i = 0; i < k_repeats; ++i) times.push_back(replay_us(whole) / parts);
+    std::string kernel = kernel_name_of(nodes[s]);
+    for (std::size_t i = s; i < nodes.size(); i += period)
+      if (kernel_name_of(nodes[i]) != kernel) return {.each = {}, .note = "parts that differ"};
+    stages.each.push_back({std::move(kernel), spread_of(std::move(times)).median});
+  }
   return stages;
 }
 

@@ -42,6 +42,10 @@ struct launch_stage {
   std::string kernel;
   double us = 0;
 };
+struct launch_stages {
+  std::vector<launch_stage> each;
+  std::string note;  // why there are none
+};
 
 class bench_stream;
 
@@ -127,9 +131,10 @@ class bench_stream final {
   void replay(const bench_graph& graph);
   // us between two marks around a replay that follows another one without a gap.
   double replay_us(const bench_graph& graph);
-  // The kernels of one part of `enqueue`, which enqueues `parts` equal ones, each alone: a graph of
-  // that kernel of every part. Empty where the parts are not made of the same kernels.
-  std::vector<launch_stage> stages_of(const std::function<void()>& enqueue, std::uint32_t parts);
+  // The kernels of one part of `enqueue`, which enqueues `parts` equal ones, each alone: replays
+  // of the whole graph with all other nodes disabled. What it cannot do is no failure of the
+  // device.
+  launch_stages stages_of(const std::function<void()>& enqueue, std::uint32_t parts);
   // us between two marks around what `enqueue` enqueues.
   double enqueue_us(const std::function<void()>& enqueue);
 
@@ -138,6 +143,7 @@ class bench_stream final {
   void take_error(int error) noexcept;
   void* capture_graph(const std::function<void()>& enqueue);
   bench_graph instantiate(void* graph);
+  launch_stages time_stages(void* graph, std::uint32_t parts);
   void download_bytes(std::span<std::byte> to, const void* from);
 
   bench_device_facts facts_;

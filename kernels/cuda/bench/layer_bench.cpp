@@ -321,8 +321,8 @@ expected<layer_figures> layer_bench::measure(const layer_case& wanted) {
     return fail(reason::internal_error,
                 "the layer's status word is " + std::to_string(status) + ", not 0");
   // Each launch alone, last: a launch that waits for another one's work would fail here.
-  std::vector<launch_stage> stages = stream_.stages_of([&] { run.compute_all(); }, wanted.layers);
-  if (run.status() != 0) stages.clear();
+  launch_stages stages = stream_.stages_of([&] { run.compute_all(); }, wanted.layers);
+  if (run.status() != 0) stages = {.each = {}, .note = "a launch cannot run alone"};
   return layer_figures{
       .layer = spread_of(std::move(layer_us)),
       .probe = spread_of(std::move(probe_us)),

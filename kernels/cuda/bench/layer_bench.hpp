@@ -50,7 +50,7 @@ struct layer_figures {
   double eager_us = 0;
   double sort_us = 0;
   double sm_mhz = 0;
-  std::vector<launch_stage> stages{};  // of the layer, each alone; empty where that cannot be
+  launch_stages stages{};  // of the layer, each alone
   oracle_verdict oracle;
   std::string launch;  // what the layer says of its own launch
 };

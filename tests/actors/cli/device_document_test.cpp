@@ -27,7 +27,7 @@ device_result good(const device_row& row) {
               .eager_us = 330,
               .sort_us = 2.5,
               .sm_mhz = 1755,
-              .stages = {{"ladder_kernel", 300}, {"combine_kernel", 9}},
+              .stages = {.each = {{"ladder_kernel", 300}, {"combine_kernel", 9}}, .note = {}},
               .oracle = {.pass = true, .norm = 2e-3, .worst = 0.02, .norm_max = 1e-2, .rows = 48},
               .launch = "ladder: 132 blocks"}};
 }

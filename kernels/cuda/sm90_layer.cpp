@@ -54,6 +54,13 @@ class sm90_layer final : public ExpertLayer {
         cudaMemsetAsync(workspace.data(), 0, workspace.size(), static_cast<cudaStream_t>(stream))};
   }
 
+  std::string launch_text(const layer_call& call) const override {
+    const auto plan = plan_of(call);
+    if (!plan) return {};
+    return variant_of(call) == gemm_variant::straight ? to_string(plan->straight)
+                                                      : to_string(plan->ladder);
+  }
+
   launch_status group(const layer_call& call, void* stream) const override {
     if (call.rows_cap == 0) return {};
     const auto plan = plan_of(call);

@@ -63,7 +63,7 @@ std::vector<std::string> shared_arguments(const config::layer& flags) {
   for (const config::entry& e : flags) {
     const bool own = e.key.starts_with("coordinator.") || e.key == "model.path" ||
                      e.key == "http.listen" || e.key == "log.level" || e.key == "worker.name" ||
-                     e.key == "worker.coordinator";
+                     e.key == "worker.coordinator" || e.key == "worker.device";
     if (!own) arguments.insert(arguments.end(), {"--set", e.key + "=" + e.value});
   }
   return arguments;

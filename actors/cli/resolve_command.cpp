@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "actors/build_info.hpp"
 #include "actors/cli/commands.hpp"
 #include "actors/cli/resolve_text.hpp"
+#include "actors/config/device_name.hpp"
 #include "actors/process/probe_environment.hpp"
 #include "actors/roles/served_model.hpp"
 #include "coordinator/resolution/resolve.hpp"
@@ -16,6 +18,7 @@
 #include "schemas/resolution/documents.hpp"
 #include "schemas/resolution/limits.hpp"
 #include "transport/client/link/tier_link.hpp"
+#include "workers/device/worker_device.hpp"
 
 namespace moetier::cli {
 namespace {
@@ -24,13 +27,26 @@ using resolution::environment;
 
 void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
-environment of_this_machine(const config::settings& s) {
-  return probe_environment({.settings = s, .build = this_build(), .carriers = probe_carriers(s)});
+expected<environment> of_this_machine(const config::settings& s) {
+  std::unique_ptr<workers::worker_device> device;
+  if (const auto wish = config::parse_device(s.worker.device); wish && wish->cuda) {
+    auto opened = workers::open_device({.ordinal = wish->ordinal_or_first()});
+    if (!opened) return tl::unexpected(opened.error());
+    device = std::move(*opened);
+  }
+  return probe_environment({.settings = s,
+                            .build = this_build(),
+                            .carriers = probe_carriers(s),
+                            .device = device ? &device->facts() : nullptr});
 }
 
 expected<std::vector<environment>> environments_of(const resolve_options& o,
                                                    const config::settings& s) {
-  if (o.environments.empty()) return std::vector<environment>{of_this_machine(s)};
+  if (o.environments.empty()) {
+    auto here = of_this_machine(s);
+    if (!here) return tl::unexpected(here.error());
+    return std::vector<environment>{std::move(*here)};
+  }
   std::vector<environment> all;
   for (const std::string& file : o.environments) {
     const auto text = input_file::read_text(file, resolution::k_document_bytes_max);
@@ -85,7 +101,9 @@ expected<exit_code> run_resolve(const command_line& line, const config::settings
   const resolve_options& o = line.resolve;
   if (o.live) return run_live(line);
   if (o.capture) {
-    print(resolution::document_of(of_this_machine(s)));
+    const auto here = of_this_machine(s);
+    if (!here) return tl::unexpected(here.error());
+    print(resolution::document_of(*here));
     return exit_code::done;
   }
   if (o.model.empty())

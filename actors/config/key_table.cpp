@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "actors/config/device_name.hpp"
 #include "actors/config/endpoint.hpp"
 
 namespace moetier::config {
@@ -46,7 +47,6 @@ bool put_duration(duration_ns& at, std::string_view text, duration_ns min, durat
 }
 
 constexpr std::array<std::string_view, 5> k_levels{"debug", "info", "warn", "error", "off"};
-constexpr std::array<std::string_view, 2> k_devices{"auto", "cpu"};
 constexpr std::array<std::string_view, 2> k_carriers{"auto", "ucx"};
 constexpr std::array<std::string_view, 2> k_tcp{"loopback", "off"};
 constexpr std::array<std::string_view, 3> k_checksum{"auto", "on", "off"};
@@ -107,14 +107,16 @@ constexpr key_row k_rows[] = {
      "how a restarted worker finds its place again",
      MOETIER_PUT(text.size() <= k_worker_name_bytes_max && put_text(s.worker.name, text)),
      MOETIER_SHOW(s.worker.name)},
-    {"worker.device", "--device", k_up | k_worker, "auto or cpu", "what computes",
-     MOETIER_CHOICE(worker.device, k_devices)},
+    {"worker.device", "--device", k_up | k_worker, "auto, cpu, cuda or cuda:N",
+     "what computes; auto is the processor, cuda of `up` deals its workers out over all GPUs",
+     MOETIER_PUT(parse_device(text).has_value() && put_text(s.worker.device, text)),
+     MOETIER_SHOW(s.worker.device)},
     {"worker.slots", "--slots", k_up | k_worker, "auto or 1 to 1024", "slots per layer",
      MOETIER_PUT(text == "auto" ? (s.worker.slots = 0, true)
                                 : put_count(s.worker.slots, text, 1, k_slots_per_worker_max)),
      MOETIER_SHOW(s.worker.slots == 0 ? "auto" : std::to_string(s.worker.slots))},
     {"worker.memory", "--memory", k_up | k_worker, "auto or a size of at least 1MiB",
-     "bytes for weights",
+     "bytes for weights; on a GPU for all that the worker takes of it",
      MOETIER_PUT(text == "auto" ? (s.worker.memory = 0, true) : put_size(s.worker.memory, text)),
      MOETIER_SHOW(s.worker.memory == 0 ? "auto" : size_text(s.worker.memory))},
     {"worker.spare_pages", "--spare-pages", k_up | k_worker, "0 to 65536",

@@ -75,14 +75,17 @@ std::string kernel_of(std::string_view identity_prefix) {
   return std::string(identity_prefix.substr(dot + 1, identity_prefix.size() - dot - 2));
 }
 
-void fill_kernels(environment& e, const build_info& build) {
+void fill_kernels(environment& e, const build_info& build, const workers::device_facts* device) {
   std::string set = fmt::format("{} {}\n", build.compiler, build.build_type);
   e.kernels.emplace();
-  for (const built_kernel& k : k_built) {
-    const std::string name = kernel_of(k.can.identity_prefix);
+  const auto add = [&](const std::string& name, std::string_view layout) {
     e.kernels->push_back(name);
-    e.layouts[name] = k.layout;
-    set += fmt::format("{} {}\n", name, k.layout);
+    e.layouts[name] = layout;
+    set += fmt::format("{} {}\n", name, layout);
+  };
+  for (const built_kernel& k : k_built) add(kernel_of(k.can.identity_prefix), k.layout);
+  if (device != nullptr) {
+    for (const auto& [name, layout] : device->kernels) add(name, layout);
   }
   std::sort(e.kernels->begin(), e.kernels->end());
   e.numerics_routing = resolution::k_numerics_routing;
@@ -103,14 +106,24 @@ environment probe_environment(const probe_inputs& inputs) {
   const config::settings& s = inputs.settings;
   const kernels::cpu_features cpu = kernels::detect_cpu_features();
   environment e;
-  // No kernel of this build runs on a GPU yet, so workers have none, whatever the machine has.
-  e.device = resolution::device_kind::cpu;
-  e.architecture = architecture();
-  e.device_name = processor_name();
-  e.host_memory_bytes =
-      s.worker.memory != 0 ? std::optional<std::uint64_t>(s.worker.memory) : memory_of_machine();
-  e.memory_bytes = e.host_memory_bytes;
-  e.driver = "";
+  const auto limited = [&s](std::optional<std::uint64_t> there) {
+    return s.worker.memory != 0 ? std::optional<std::uint64_t>(s.worker.memory) : there;
+  };
+  if (inputs.device == nullptr) {
+    e.device = resolution::device_kind::cpu;
+    e.architecture = architecture();
+    e.device_name = processor_name();
+    e.host_memory_bytes = limited(memory_of_machine());
+    e.memory_bytes = e.host_memory_bytes;
+    e.driver = "";
+  } else {
+    e.device = resolution::device_kind::cuda;
+    e.architecture = inputs.device->architecture;
+    e.device_name = printable(inputs.device->name);
+    e.host_memory_bytes = memory_of_machine();
+    e.memory_bytes = limited(inputs.device->memory_bytes);
+    e.driver = printable(inputs.device->driver);
+  }
   e.cuda = absent_if_none(inputs.build.cuda);
   e.libraries = {{"caf", std::string(inputs.build.caf)},
                  {"capnp", std::string(inputs.build.capnp)},
@@ -131,7 +144,7 @@ environment probe_environment(const probe_inputs& inputs) {
                 {"worker.threads", std::to_string(s.worker.threads)}};
   e.build_id = fmt::format("{} ({})", inputs.build.version, inputs.build.commit);
   e.numeric_flags = numeric_flags();
-  fill_kernels(e, inputs.build);
+  fill_kernels(e, inputs.build, inputs.device);
   return e;
 }
 

@@ -136,14 +136,17 @@ void weight_loader::do_load(const workers::load_plan& plan, const std::atomic<bo
 expected<void> weight_loader::make_store(const workers::load_plan& plan, std::uint32_t slots) {
   if (store_ && resolution_ == plan.resolved->resolution_id) return {};
   store_.reset();
-  auto made_tools = equip_(*plan.resolved);
+  workers::expert_store_options store{.slots = slots,
+                                      .spare_pages = options_.spare_pages,
+                                      .shared = plan.shared_experts,
+                                      .memory_max_bytes = options_.memory_max_bytes};
+  auto made_tools = equip_(*plan.resolved, store);
   if (!made_tools) return tl::unexpected(made_tools.error());
-  auto made =
-      workers::expert_store::create({.slots = slots,
-                                     .spare_pages = options_.spare_pages,
-                                     .shared = plan.shared_experts,
-                                     .memory_max_bytes = options_.memory_max_bytes},
-                                    *made_tools->model, *made_tools->backend, *made_tools->source);
+  if (made_tools->pages != nullptr) store.memory_max_bytes = made_tools->pages_max_bytes;
+  const workers::host_page_memory_maker host;
+  auto made = workers::expert_store::create(
+      store, *made_tools->model, *made_tools->backend, *made_tools->source,
+      made_tools->pages != nullptr ? *made_tools->pages : host);
   if (!made) return tl::unexpected(made.error());
   store_ = std::move(*made);
   resolution_ = plan.resolved->resolution_id;

@@ -35,10 +35,13 @@ class weight_loader final {
     const kernels::Backend* backend = nullptr;
     workers::expert_source* source = nullptr;
     const workers::quantising_source* quantising = nullptr;  // null = the files hold the format
+    const workers::page_memory_maker* pages = nullptr;       // null = the host's memory
+    std::size_t pages_max_bytes = 0;                         // of `pages`
   };
-  // Makes them, or tells why this worker cannot; on the loader's thread. What it made before is
-  // replaced when another resolution asks, and lives until then.
-  using equip_fn = std::function<expected<tools>(const resolution::resolution_report& resolved)>;
+  // Makes them for a store of that size, or tells why this worker cannot; on the loader's thread.
+  // What it made before is replaced when another resolution asks, and lives until then.
+  using equip_fn = std::function<expected<tools>(const resolution::resolution_report& resolved,
+                                                 const workers::expert_store_options& store)>;
 
   weight_loader(const options& o, equip_fn equip, std::function<void(workers::event)> on_event,
                 event_log& log);

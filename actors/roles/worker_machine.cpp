@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "actors/config/device_name.hpp"
 #include "actors/config/input_error.hpp"
 #include "actors/process/probe_environment.hpp"
 #include "schemas/base/limits.hpp"
@@ -47,6 +48,7 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
     return fail(reason::config_invalid, "model.path", "not set", "a model directory");
   }
   std::unique_ptr<worker_machine> m(new worker_machine(s, log, end));
+  if (auto opened = m->open_device(); !opened) return tl::unexpected(opened.error());
   auto checkpoint = workers::checkpoint::open(s.model.path);
   if (!checkpoint) return tl::unexpected(config::of_input_file(checkpoint.error()));
   m->checkpoint_ = std::move(*checkpoint);
@@ -63,8 +65,33 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
   if (!half) return tl::unexpected(half.error());
   m->half_ = std::move(*half);
   log.info("carrier", {{"name", m->carrier_->name()}, {"lanes", m->carrier_->describe()}});
-  m->environment_ = probe_environment({s, this_build(), {std::string(m->carrier_->name())}});
+  m->environment_ = probe_environment({.settings = s,
+                                       .build = this_build(),
+                                       .carriers = {std::string(m->carrier_->name())},
+                                       .device = m->device_ ? &m->device_->facts() : nullptr});
   return m;
+}
+
+expected<void> worker_machine::open_device() {
+  const auto wish = config::parse_device(settings_.worker.device);
+  if (!wish || !wish->cuda) return {};
+  // Nothing is tried again on a device that failed: this process ends, another one may use it.
+  const auto on_lost = [this](const error& why) {
+    log_.error("device_lost", {{"device", settings_.worker.device}, {"why", why.text}});
+    ending_.core_stopped(why);
+  };
+  auto opened = workers::open_device(
+      {.ordinal = wish->ordinal_or_first(), .spin = settings_.transport.spin, .on_lost = on_lost});
+  if (!opened) return tl::unexpected(opened.error());
+  device_ = std::move(*opened);
+  const workers::device_facts& facts = device_->facts();
+  log_.info("device", {{"name", facts.name},
+                       {"number", facts.ordinal},
+                       {"architecture", facts.architecture},
+                       {"memory_bytes", facts.memory_bytes},
+                       {"free_bytes", device_->free_bytes()},
+                       {"driver", facts.driver}});
+  return {};
 }
 
 void worker_machine::describe(workers::core_options& to) const {
@@ -87,8 +114,9 @@ void worker_machine::start(std::function<void(workers::event)> post) {
   loader_ = std::make_unique<weight_loader>(
       weight_loader::options{.spare_pages = settings_.worker.spare_pages,
                              .memory_max_bytes = memory_max_bytes()},
-      [this](const resolution::resolution_report& resolved) { return equip(resolved); }, post_,
-      log_);
+      [this](const resolution::resolution_report& resolved,
+             const workers::expert_store_options& store) { return equip(resolved, store); },
+      post_, log_);
 }
 
 void worker_machine::stop() {
@@ -101,17 +129,32 @@ std::shared_ptr<workers::engine> worker_machine::engine() const {
   return engine_;
 }
 
-expected<weight_loader::tools> worker_machine::equip(
-    const resolution::resolution_report& resolved) {
-  // Nothing is in service: the core takes another resolution only then.
+expected<weight_loader::tools> worker_machine::equip(const resolution::resolution_report& resolved,
+                                                     const workers::expert_store_options& store) {
+  // Nothing is in service: the core takes another resolution only then. What was made for the one
+  // before goes first, as both may not fit a device.
   if (const auto old = engine()) old->stop();
-  auto made = equipment::make(resolved, *checkpoint_, settings_.worker.threads);
-  if (!made) return tl::unexpected(made.error());
+  {
+    const std::lock_guard lock(mutex_);
+    engine_.reset();
+  }
+  equipment_ = {};
   const model_description& model = checkpoint_->model();
+  const std::uint32_t rows_max = rows_max_of(model, settings_.session.max_tokens);
+  const std::uint32_t top_k_max = model.top_k + model.shared.count;
+  auto made = equipment::make(resolved, *checkpoint_,
+                              {.threads = settings_.worker.threads,
+                               .device = device_.get(),
+                               .on_device = {.capacity = {.rows_max = rows_max,
+                                                          .k_max = top_k_max,
+                                                          .slots_max = store.slots + store.shared},
+                                             .store = store,
+                                             .memory_max_bytes = settings_.worker.memory}});
+  if (!made) return tl::unexpected(made.error());
   auto next = std::make_shared<workers::engine>(
       workers::engine_options{.layers = static_cast<std::uint32_t>(model.moe_layers.size()),
-                              .rows_max = rows_max_of(model, settings_.session.max_tokens),
-                              .top_k_max = model.top_k + model.shared.count,
+                              .rows_max = rows_max,
+                              .top_k_max = top_k_max,
                               .sources_max = settings_.transport.max_sources,
                               .spin = settings_.transport.spin},
       *made->backend, *half_,
@@ -131,8 +174,12 @@ expected<weight_loader::tools> worker_machine::equip(
   log_.info("resolved", {{"backend", equipment_.backend->identity()},
                          {"resolution", fmt::format("{:016x}", resolved.resolution_id)},
                          {"layout", equipment_.backend->layout_id()}});
-  return weight_loader::tools{equipment_.model, equipment_.backend.get(), equipment_.source,
-                              equipment_.quantising.get()};
+  return weight_loader::tools{.model = equipment_.model,
+                              .backend = equipment_.backend.get(),
+                              .source = equipment_.source,
+                              .quantising = equipment_.quantising.get(),
+                              .pages = equipment_.pages.get(),
+                              .pages_max_bytes = equipment_.pages_max_bytes};
 }
 
 void worker_machine::load(const workers::load_plan& plan) { loader_->load(plan); }

@@ -1,8 +1,8 @@
 #pragma once
-// The working parts of a worker behind the shell's orders: checkpoint, carrier half, loader and,
-// once a resolution has named it, backend and engine. It passes orders to the thread that obeys
-// them and their answers back as events; it decides nothing. Thread: the worker_machinery calls:
-// the worker actor; figures, alive: any.
+// The working parts of a worker behind the shell's orders: device, checkpoint, carrier half, loader
+// and, once a resolution has named it, backend and engine. It passes orders to the thread that
+// obeys them and their answers back as events; it decides nothing. Thread: the worker_machinery
+// calls: the worker actor; figures, alive: any.
 
 #include <functional>
 #include <memory>
@@ -18,6 +18,7 @@
 #include "actors/roles/weight_loader.hpp"
 #include "schemas/resolution/environment.hpp"
 #include "transport/communication.hpp"
+#include "workers/device/worker_device.hpp"
 #include "workers/engine/engine.hpp"
 #include "workers/weights/checkpoint.hpp"
 
@@ -60,9 +61,12 @@ class worker_machine final : public actors::worker_machinery {
   event_log& log_;
   ending& ending_;
   // On the loader's thread: makes backend and engine of a resolution, in place of earlier ones.
-  expected<weight_loader::tools> equip(const resolution::resolution_report& resolved);
+  expected<weight_loader::tools> equip(const resolution::resolution_report& resolved,
+                                       const workers::expert_store_options& store);
+  expected<void> open_device();
   std::shared_ptr<workers::engine> engine() const;  // null before the first resolution
 
+  std::unique_ptr<workers::worker_device> device_;  // null = the processor computes
   std::unique_ptr<workers::checkpoint> checkpoint_;
   resolution::environment environment_;
   std::unique_ptr<transport::Communication> carrier_;

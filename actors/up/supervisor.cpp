@@ -8,12 +8,14 @@
 #include <poll.h>
 #include <fmt/format.h>
 
+#include "actors/config/device_name.hpp"
 #include "actors/config/endpoint.hpp"
 #include "actors/up/child_process.hpp"
 #include "actors/up/http_get.hpp"
 #include "actors/roles/text_file.hpp"
 #include "actors/up/restart_ledger.hpp"
 #include "eplb/plan_file.hpp"
+#include "workers/device/worker_device.hpp"
 
 namespace moetier::up {
 namespace {
@@ -99,6 +101,7 @@ class supervisor final {
       if (!listen) return tl::unexpected(listen.error());
       worker_http_.push_back(std::move(*listen));
     }
+    if (auto dealt = deal_devices(); !dealt) return dealt;
     for (const std::string& what : given_.ignored) log_.warn("setting_ignored", {{"what", what}});
     state_path_ = settings_.coordinator.state_dir;
     if (!state_path_.empty()) return {};
@@ -106,6 +109,20 @@ class supervisor final {
     if (!made) return tl::unexpected(made.error());
     own_state_ = std::move(*made);
     state_path_ = own_state_->path();
+    return {};
+  }
+
+  // Each worker's device; all of the processor's are alike.
+  expected<void> deal_devices() {
+    const auto wish = config::parse_device(settings_.worker.device);
+    devices_.assign(workers_, settings_.worker.device);
+    if (!wish || !wish->cuda) return {};
+    const auto count = workers::count_devices();
+    if (!count) return tl::unexpected(count.error());
+    for (std::uint32_t i = 0; i < workers_; ++i)
+      devices_[i] = config::device_of_worker(*wish, i, *count);
+    const std::uint32_t used = wish->ordinal < 0 ? *count : 1;
+    if (workers_ > used) log_.info("devices_shared", {{"workers", workers_}, {"devices", used}});
     return {};
   }
 
@@ -139,7 +156,7 @@ class supervisor final {
     auto a = base("worker");
     const std::string name = fmt::format("worker@{}", number);
     a.insert(a.end(), {"--name", name, "--coordinator", places_.front().where->control,
-                       "--http-listen", worker_http_[number]});
+                       "--http-listen", worker_http_[number], "--device", devices_[number]});
     return {name, std::move(a), restart_ledger(settings_.restart.budget), nullptr, {}, false};
   }
 
@@ -277,6 +294,7 @@ class supervisor final {
   std::string state_path_;
   std::uint32_t workers_ = 1;
   std::vector<std::string> worker_http_;  // by worker
+  std::vector<std::string> devices_;      // by worker
   std::vector<place> places_;             // the coordinator, then the workers
   bool said_ready_ = false;
   int failed_ = 0;

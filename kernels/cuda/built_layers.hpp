@@ -21,4 +21,12 @@ inline constexpr std::array k_built_layers{
     built_layer{"cuda.sm90_fp8", "sm90tiles", operand_form::fp8},
 };
 
+// Requires: the identity of a layer that was made.
+constexpr operand_form operands_of(std::string_view identity) noexcept {
+  for (const built_layer& layer : k_built_layers) {
+    if (identity.find(layer.kernel) != identity.npos) return layer.operands;
+  }
+  return operand_form::f32;
+}
+
 }  // namespace moetier::kernels::cuda

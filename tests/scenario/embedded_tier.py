@@ -207,8 +207,16 @@ class Refusals(unittest.TestCase):
         self.refuse(2, "setting worker.slots is 'x'", "worker", "--slots", "x")
         self.refuse(2, "MOETIER_WORKER_SLOTS", "worker", environment={"MOETIER_WORKER_SLOTZ": "1"})
         self.refuse(2, "setting model.path is not set", "up")
+        self.refuse(2, "setting worker.device is 'gpu'; allowed: auto, cpu, cuda or cuda:N", "worker", "--device", "gpu")
         self.refuse(2, "on loopback", "coordinator", "--control-listen", "0.0.0.0:7401")
         self.refuse(2, "not enabled", "coordinator", "--set", "security.cert=a.pem")
+
+    def test_a_gpu_that_is_not_there_is_2_and_says_what_lacks(self):
+        # By a build without CUDA, a machine without a device, or one with fewer than 64.
+        sentence = "setting worker.device is cuda"
+        self.refuse(2, sentence, "worker", "--model", str(MODEL), "--device", "cuda:63")
+        self.refuse(2, sentence, "worker", "--model", str(MODEL), "--device", "cuda:63", "-o", "json")
+        self.refuse(2, sentence, "resolve", "--capture", "--set", "worker.device=cuda:63")
 
     def test_a_bad_model_is_7_and_a_bad_plan_too(self):
         self.refuse(7, "cannot read", "up", "--model", "/nowhere", "--rpc-port", "0")

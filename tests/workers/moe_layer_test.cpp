@@ -198,6 +198,38 @@ TEST_F(moe_layer_test, never_answers_with_an_expert_missing) {
             status::invalid);
 }
 
+// Packs as another backend does and is lost when it should compute.
+class lost_backend final : public kernels::Backend {
+ public:
+  explicit lost_backend(kernels::Backend& by) : by_(by) {}
+  std::string_view identity() const noexcept override { return "moetier.test.lost.none"; }
+  std::string_view layout_id() const noexcept override { return by_.layout_id(); }
+  bool row_invariant() const noexcept override { return true; }
+  const kernels::expert_shape& shape() const noexcept override { return by_.shape(); }
+  std::size_t page_bytes() const noexcept override { return by_.page_bytes(); }
+  void pack_page(const kernels::expert_tensors& t, std::span<std::byte> page) const override {
+    by_.pack_page(t, page);
+  }
+  std::size_t workspace_bytes(std::uint32_t, std::uint32_t) const noexcept override { return 0; }
+  kernels::compute_status run(const kernels::expert_call&) override {
+    return kernels::compute_status::device_lost;
+  }
+
+ private:
+  kernels::Backend& by_;
+};
+
+TEST_F(moe_layer_test, says_that_its_device_failed) {
+  lost_backend lost(*backend);
+  MoeLayer on_lost({.layers = 2, .rows_max = k_rows, .top_k_max = k_top_k, .sources_max = 4}, lost,
+                   half);
+  on_lost.install(table(1), 10);
+  on_lost.attach(source_id{1});
+  EXPECT_EQ(on_lost.serve(arrival({{10, 11, -1}}, kernels::return_mode::partial)), status::device);
+  EXPECT_EQ(half.rows, 0u);
+  EXPECT_EQ(half.result, status::device);
+}
+
 TEST_F(moe_layer_test, refuses_a_second_copy_and_does_not_count_warm_up) {
   auto work = arrival({{10, -1, -1}}, kernels::return_mode::partial);
   work.key.flags = transport::k_flag_warmup;

@@ -59,13 +59,15 @@ class cuda_device final : public worker_device {
     return std::unique_ptr<device_queue>(std::move(*made));
   }
 
-  expected<std::unique_ptr<kernels::cuda::ExpertLayer>> make_layer(
-      std::string_view identity, const kernels::expert_shape& shape) override {
+  expected<device_layer> make_layer(std::string_view identity,
+                                    const kernels::expert_shape& shape) override {
     if (cudaSetDevice(ordinal()) != cudaSuccess)
       return fail(reason::device_lost, "it cannot be chosen");
-    return kernels::cuda::make_expert_layer(
+    auto made = kernels::cuda::make_expert_layer(
         identity, shape,
         {.multiprocessors = facts_.multiprocessors, .shared_bytes_max = facts_.shared_bytes_max});
+    if (!made) return unexpected_error(std::move(made.error()));
+    return device_layer{std::move(*made), kernels::cuda::operands_of(identity)};
   }
 
  private:

@@ -24,6 +24,11 @@ struct device_options {
   device_lost_sink on_lost{};
 };
 
+struct device_layer {
+  std::unique_ptr<kernels::cuda::ExpertLayer> layer;
+  kernels::operand_form operands = kernels::operand_form::f32;
+};
+
 class worker_device {
  public:
   virtual ~worker_device() = default;
@@ -33,8 +38,8 @@ class worker_device {
   virtual std::size_t free_bytes() const = 0;
   virtual expected<std::unique_ptr<device_queue>> make_queue() = 0;
   // reason::backend_unresolved: this build has no such layer, or it does not take the shape.
-  virtual expected<std::unique_ptr<kernels::cuda::ExpertLayer>> make_layer(
-      std::string_view identity, const kernels::expert_shape& shape) = 0;
+  virtual expected<device_layer> make_layer(std::string_view identity,
+                                            const kernels::expert_shape& shape) = 0;
 };
 
 // reason::config_invalid, for the setting worker.device: this build has no CUDA, the machine has no

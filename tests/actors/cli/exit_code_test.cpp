@@ -16,6 +16,7 @@ TEST(exit_codes, are_the_documented_numbers) {
   EXPECT_EQ(static_cast<int>(exit_code::bad_input), 7);
   EXPECT_EQ(static_cast<int>(exit_code::check_failed), 8);
   EXPECT_EQ(static_cast<int>(exit_code::address_in_use), 9);
+  EXPECT_EQ(static_cast<int>(exit_code::device_lost), 10);
   EXPECT_EQ(static_cast<int>(exit_code::internal), 70);
 }
 
@@ -32,6 +33,7 @@ TEST(exit_codes, follow_from_reason_and_status) {
   EXPECT_EQ(exit_code_of(make_error(reason::model_mismatch, "a", "b")), exit_code::bad_input);
   EXPECT_EQ(exit_code_of(make_error(reason::limit_exceeded, "x", 2, 1)), exit_code::failed);
   EXPECT_EQ(exit_code_of(make_error(reason::capacity, 2, 1)), exit_code::failed);
+  EXPECT_EQ(exit_code_of(make_error(reason::device_lost, "x")), exit_code::device_lost);
   EXPECT_EQ(exit_code_of(make_error(reason::internal_error, "x")), exit_code::internal);
 }
 

@@ -71,6 +71,33 @@ TEST(probing, names_layouts_as_the_backends_do) {
   }
 }
 
+TEST(probing, tells_a_devices_facts_and_kernels) {
+  const workers::device_facts h200{.name = "NVIDIA H200",
+                                   .architecture = "sm_90",
+                                   .memory_bytes = 150'000'000'000,
+                                   .driver = "580.1",
+                                   .multiprocessors = 132,
+                                   .kernels = {{"cuda.ref", "canonical"}}};
+  config::settings s;
+  const auto with = [&] {
+    return probe_environment({.settings = s, .build = k_build, .carriers = {}, .device = &h200});
+  };
+  const resolution::environment e = with();
+  EXPECT_EQ(e.device, resolution::device_kind::cuda);
+  EXPECT_EQ(e.architecture, "sm_90");
+  EXPECT_EQ(e.device_name, "NVIDIA H200");
+  EXPECT_EQ(e.memory_bytes, 150'000'000'000u);
+  EXPECT_EQ(e.host_memory_bytes, probed().host_memory_bytes);
+  EXPECT_EQ(e.driver, "580.1");
+  EXPECT_EQ(std::count(e.kernels->begin(), e.kernels->end(), "cuda.ref"), 1);
+  EXPECT_TRUE(std::is_sorted(e.kernels->begin(), e.kernels->end()));
+  EXPECT_EQ(e.layouts.at("cuda.ref"), "canonical");
+  EXPECT_NE(e.kernel_set_hash, probed().kernel_set_hash);
+  s.worker.memory = 123;  // of the device then
+  EXPECT_EQ(with().memory_bytes, 123u);
+  EXPECT_EQ(with().host_memory_bytes, e.host_memory_bytes);
+}
+
 TEST(probing, keeps_every_setting_that_can_change_a_choice) {
   config::settings s;
   s.worker.memory = 123;

@@ -5,12 +5,12 @@
 
 namespace moetier {
 
-exit_watchdog::exit_watchdog(event_log& log, std::string what, duration_ns limit) {
-  thread_ = std::thread([this, &log, what = std::move(what), limit] {
+exit_watchdog::exit_watchdog(event_log& log, std::string what, duration_ns limit, int code) {
+  thread_ = std::thread([this, &log, what = std::move(what), limit, code] {
     std::unique_lock lock(mutex_);
     if (left_.wait_for(lock, std::chrono::nanoseconds(limit), [this] { return in_time_; })) return;
     log.warn("exit_watchdog", {{"hangs", what}, {"limit_ms", limit / k_millisecond}});
-    std::_Exit(0);
+    std::_Exit(code);
   });
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // Bounds an orderly end: when the guarded scope is not left in time, a line is logged and the
-// process ends at once with exit code 0, because what it had to finish is finished and only a
-// library hangs. Thread: owner; the wait is on a thread of its own.
+// process ends at once with the code that it was about to end with (0 unless given), because what it
+// had to finish is finished and only a library hangs. Thread: owner; the wait is on a thread of its
+// own.
 
 #include <condition_variable>
 #include <mutex>
@@ -15,7 +16,7 @@ namespace moetier {
 
 class exit_watchdog final {
  public:
-  exit_watchdog(event_log& log, std::string what, duration_ns limit);
+  exit_watchdog(event_log& log, std::string what, duration_ns limit, int code = 0);
   ~exit_watchdog();  // in time
   exit_watchdog(const exit_watchdog&) = delete;
   exit_watchdog& operator=(const exit_watchdog&) = delete;

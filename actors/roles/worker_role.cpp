@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "actors/cli/exit_code.hpp"
 #include "actors/config/endpoint.hpp"
 #include "actors/control/worker_host.hpp"
 #include "actors/http/http_server.hpp"
@@ -85,7 +86,10 @@ expected<void> run_worker(const config::settings& s, event_log& log, stop_signal
   on_listening(where);
 
   stop.wait();
-  const exit_watchdog watchdog(log, "worker", s.drain.timeout + k_teardown_limit);
+  // A device that hangs must not hide why the process ends.
+  const auto why = end.result();
+  const exit_watchdog watchdog(log, "worker", s.drain.timeout + k_teardown_limit,
+                               why ? 0 : static_cast<int>(cli::exit_code_of(why.error())));
   host->post(workers::shut_down{});
   if (!end.wait(s.drain.timeout + k_drain_margin)) log.warn("drain_timeout");
   http->reset();

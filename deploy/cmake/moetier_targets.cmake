@@ -33,6 +33,13 @@ function(moetier_library name)
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
 endfunction()
 
+# moetier_relocatable(target folders): the program or library looks for its libraries, and for theirs, in folders
+# relative to itself before it asks the system: deploy/bundle.sh puts them there.
+function(moetier_relocatable target folders)
+  set_target_properties(${target} PROPERTIES BUILD_RPATH "${folders}")
+  target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
+endfunction()
+
 # moetier_capnp(target files...): one static library of the C++ code of Cap'n Proto schemas. Who
 # links it includes "schemas/NAME.capnp.h"; the headers lie in a folder of their own, as system
 # headers, so that our warnings stay ours.

@@ -54,9 +54,7 @@ class cuda_device final : public worker_device {
   }
 
   expected<std::unique_ptr<device_queue>> make_queue() override {
-    auto made = cuda_queue::create(ordinal(), spin_, lost_);
-    if (!made) return unexpected_error(std::move(made.error()));
-    return std::unique_ptr<device_queue>(std::move(*made));
+    return make_cuda_queue(facts_.ordinal, spin_, lost_);
   }
 
   expected<device_layer> make_layer(std::string_view identity,

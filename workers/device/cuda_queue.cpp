@@ -1,8 +1,10 @@
 #include "workers/device/cuda_queue.hpp"
 
 #include <algorithm>
-#include <exception>
+#include <array>
+#include <vector>
 
+#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include "schemas/base/assert.hpp"
@@ -31,7 +33,54 @@ static_assert(device_error_of(cudaErrorAssert) == device_error::context_dead);
 void free_device(std::byte* p) { (void)cudaFree(p); }
 void free_pinned(std::byte* p) { (void)cudaFreeHost(p); }
 
-}  // namespace
+class cuda_queue final : public device_queue {
+ public:
+  // reason::device_lost.
+  static expected<std::unique_ptr<cuda_queue>> create(int ordinal, duration_ns spin,
+                                                      std::shared_ptr<lost_once> lost);
+  ~cuda_queue() override;
+  cuda_queue(const cuda_queue&) = delete;
+  cuda_queue& operator=(const cuda_queue&) = delete;
+
+  expected<device_bytes> allocate(std::size_t bytes) override;
+  expected<device_bytes> allocate_pinned(std::size_t bytes) override;
+  queue_status copy_in(std::byte* device, const std::byte* pinned,
+                       std::size_t bytes) noexcept override;
+  queue_status copy_out(std::byte* pinned, const std::byte* device,
+                        std::size_t bytes) noexcept override;
+  queue_status run(const stream_work& work) noexcept override;
+  queue_status run_again(const work_key& key, const stream_work& work) noexcept override;
+  queue_status wait() noexcept override;
+  std::uint64_t mark() noexcept override;
+  bool done(std::uint64_t mark) noexcept override;
+  queue_status wait_for(std::uint64_t mark) noexcept override;
+  void give_up(const std::string& why) noexcept override;
+  error why_lost() const override { return lost_->why(); }
+
+ private:
+  struct recorded {
+    work_key key;
+    cudaGraphExec_t graph = nullptr;  // null = seen once, or not to be captured
+    bool capture = true;
+  };
+
+  cuda_queue(int ordinal, duration_ns spin, std::shared_ptr<lost_once> lost);
+  // False when the queue is lost; else this thread uses its device.
+  bool enter() noexcept;
+  // ok, or the queue is lost now: names what was called.
+  queue_status check(cudaError_t code, const char* what) noexcept;
+  cudaGraphExec_t capture(const stream_work& work) noexcept;
+  queue_status wait_event(cudaEvent_t event) noexcept;
+
+  int ordinal_;
+  duration_ns spin_;
+  std::shared_ptr<lost_once> lost_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t waited_ = nullptr;
+  std::array<cudaEvent_t, k_marks_kept> marks_{};
+  std::uint64_t marked_ = 0;
+  std::vector<recorded> recorded_;
+};
 
 expected<std::unique_ptr<cuda_queue>> cuda_queue::create(int ordinal, duration_ns spin,
                                                          std::shared_ptr<lost_once> lost) {
@@ -194,6 +243,15 @@ queue_status cuda_queue::wait_for(std::uint64_t mark) noexcept {
   MOETIER_ASSERT(mark >= 1 && mark <= marked_ && marked_ - mark < k_marks_kept);
   if (!enter()) return queue_status::lost;
   return wait_event(marks_[mark % k_marks_kept]);
+}
+
+}  // namespace
+
+expected<std::unique_ptr<device_queue>> make_cuda_queue(std::uint32_t ordinal, duration_ns spin,
+                                                        std::shared_ptr<lost_once> lost) {
+  auto made = cuda_queue::create(static_cast<int>(ordinal), spin, std::move(lost));
+  if (!made) return unexpected_error(std::move(made.error()));
+  return std::unique_ptr<device_queue>(std::move(*made));
 }
 
 }  // namespace moetier::workers

@@ -28,12 +28,14 @@ expected<int> device_count() {
   return count;
 }
 
-// As the kernel's module tells it.
+// As the kernel's module tells it; where it is not to be seen, the newest CUDA that it runs.
 std::string driver_version() {
   std::ifstream file("/sys/module/nvidia/version");
   std::string version;
-  std::getline(file, version);
-  return version;
+  if (std::getline(file, version) && !version.empty()) return version;
+  int newest = 0;
+  if (cudaDriverGetVersion(&newest) != cudaSuccess) return {};
+  return fmt::format("CUDA {}.{}", newest / 1000, newest % 1000 / 10);
 }
 
 class cuda_device final : public worker_device {

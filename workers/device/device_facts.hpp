@@ -14,7 +14,7 @@ struct device_facts {
   std::string name;          // "NVIDIA H200"
   std::string architecture;  // "sm_90"
   std::uint64_t memory_bytes = 0;
-  std::string driver{};  // "580.159.03"; of the kernel's module, "" where it does not tell
+  std::string driver{};  // "580.159.03"
   std::uint32_t multiprocessors = 0;
   std::uint32_t shared_bytes_max = 0;  // of one block, opted in
   // Of this build: ("cuda.ref", how its layout ids begin), ascending.

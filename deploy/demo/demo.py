@@ -34,7 +34,7 @@ def free_ports(count):
 class Tier:
     """The tier's processes; leaving the block ends them all, and says so if one did not end well."""
 
-    def __init__(self, binary, model):
+    def __init__(self, binary, model, device, backend, quantise):
         rpc, control, *http = free_ports(3 + WORKERS)
         self.binary = binary
         self.address = f"127.0.0.1:{rpc}"
@@ -43,10 +43,11 @@ class Tier:
         self.processes = {}
         self._start("coordinator", "coordinator", "--model", model, "--workers", str(WORKERS),
                     "--state-dir", os.path.join(self.state.name, "coordinator"), "--rpc-listen", self.address,
-                    "--control-listen", f"127.0.0.1:{control}", "--http-listen", self.http[0])
+                    "--control-listen", f"127.0.0.1:{control}", "--http-listen", self.http[0],
+                    "--backend", backend, "--quantise", quantise)
         for n in range(1, WORKERS + 1):
             self._start(f"worker@{n}", "worker", "--model", model, "--name", f"worker@{n}",
-                        "--coordinator", f"127.0.0.1:{control}", "--http-listen", self.http[n])
+                        "--coordinator", f"127.0.0.1:{control}", "--http-listen", self.http[n], "--device", device)
 
     def _start(self, name, *arguments):
         log = open(os.path.join(self.state.name, name + ".log"), "wb")
@@ -115,6 +116,9 @@ def main():
     parser.add_argument("--bin", required=True, help="directory with the moetier binary")
     parser.add_argument("--python", help="directory with the Python package (default: beside the binary)")
     parser.add_argument("--model", default=str(HERE / "model"), help="model directory")
+    parser.add_argument("--device", default="auto", help="of the workers: auto, cpu, cuda or cuda:N")
+    parser.add_argument("--backend", default="auto", help="which backend computes")
+    parser.add_argument("--quantise", default="none", help="format in which the workers hold the experts")
     arguments = parser.parse_args()
     binaries = pathlib.Path(arguments.bin).resolve()
     sys.path[:0] = [str(HERE), arguments.python or str(binaries.parent / "lib" / "python")]
@@ -123,7 +127,8 @@ def main():
 
     colour = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
     wanted = json.loads((pathlib.Path(arguments.model) / "greedy.json").read_text())
-    with Tier(str(binaries / "moetier"), arguments.model) as tier:
+    with Tier(str(binaries / "moetier"), arguments.model, arguments.device, arguments.backend,
+              arguments.quantise) as tier:
         print(f"starting a coordinator and {WORKERS} workers ...", flush=True)
         started = time.monotonic()
         tier.wait_ready()

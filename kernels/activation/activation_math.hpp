@@ -9,6 +9,7 @@
 // Accuracy against double, in units in the last place of max(|result|, |input|): silu 2.3, gelu 2,
 // gelu's tanh form 3, cap 3; products add one rounding each. NaN passes. Thread: any.
 
+#include "kernels/math/host_device.hpp"
 #include "kernels/math/normal_constants.hpp"
 #include "schemas/model/activation.hpp"
 
@@ -24,20 +25,20 @@ struct constants_as {
 
 // x * sigmoid(s)
 template <class V>
-V gated(V x, V s) noexcept {
+MOETIER_HOST_DEVICE V gated(V x, V s) noexcept {
   return x / (V::of(1.0F) + exp_of(negated(s)));
 }
 
 // Horner's rule from the highest power down.
 template <class V, class... Lower>
-V polynomial(V x, float highest, Lower... lower) noexcept {
+MOETIER_HOST_DEVICE V polynomial(V x, float highest, Lower... lower) noexcept {
   V p = V::of(highest);
   ((p = fused(p, x, V::of(lower))), ...);
   return p;
 }
 
 template <class V>
-V cdf_of(V x) noexcept {
+MOETIER_HOST_DEVICE V cdf_of(V x) noexcept {
   const V one = V::of(1.0F);
   const V t = one / fused(magnitude(x), V::of(k_half_root_half), one);
   const V fit = polynomial(t, k_cdf_q10, k_cdf_q9, k_cdf_q8, k_cdf_q7, k_cdf_q6, k_cdf_q5, k_cdf_q4,
@@ -47,7 +48,7 @@ V cdf_of(V x) noexcept {
 }
 
 template <class V>
-V tanh_of(V x) noexcept {
+MOETIER_HOST_DEVICE V tanh_of(V x) noexcept {
   const V one = V::of(1.0F);
   const V a = magnitude(x);
   const V square = x * x;
@@ -58,31 +59,31 @@ V tanh_of(V x) noexcept {
 }
 
 template <class V>
-V gelu_of(V x) noexcept {
+MOETIER_HOST_DEVICE V gelu_of(V x) noexcept {
   return x * cdf_of(x);
 }
 
 // 0.5 * (1 + tanh(u)) is sigmoid(2u), which has no cancellation.
 template <class V>
-V gelu_tanh_of(V x) noexcept {
+MOETIER_HOST_DEVICE V gelu_tanh_of(V x) noexcept {
   const V cubic = fused(V::of(k_gelu_cubic) * x * x, x, x);
   const V u = V::of(k_root_two_over_pi) * cubic;
   return gated(x, u + u);
 }
 
 template <class V>
-V cap_of(V x, V cap) noexcept {
+MOETIER_HOST_DEVICE V cap_of(V x, V cap) noexcept {
   return cap * tanh_of(x / cap);
 }
 
 template <class V>
-V clamp_of(V x, V limit) noexcept {
+MOETIER_HOST_DEVICE V clamp_of(V x, V limit) noexcept {
   return smaller(limit, larger(negated(limit), x));
 }
 
 // g = gate output, l = linear output; g is not read where Kind has no gate.
 template <activation_kind Kind, class V>
-V activated(V g, V l, const constants_as<V>& c) noexcept {
+MOETIER_HOST_DEVICE V activated(V g, V l, const constants_as<V>& c) noexcept {
   using enum activation_kind;
   if constexpr (Kind == swiglu) {
     const V limited = smaller(c.limit, g);
@@ -113,7 +114,7 @@ V activated(V g, V l, const constants_as<V>& c) noexcept {
 
 // Calls body.template operator()<Kind>() for the kind that a value names.
 template <class Body>
-void with_kind(activation_kind kind, Body&& body) {
+MOETIER_HOST_DEVICE void with_kind(activation_kind kind, Body&& body) {
   using enum activation_kind;
   switch (kind) {
     case swiglu: return body.template operator()<swiglu>();

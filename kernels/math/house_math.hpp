@@ -9,10 +9,11 @@
 #include <cstdint>
 
 #include "kernels/math/exp_constants.hpp"
+#include "kernels/math/host_device.hpp"
 
 namespace moetier::kernels {
 
-inline float house_exp(float x) noexcept {
+MOETIER_HOST_DEVICE inline float house_exp(float x) noexcept {
   x = k_exp_floor > x ? k_exp_floor : x;
   x = k_exp_ceiling < x ? k_exp_ceiling : x;
   const float t = std::fma(x, k_exp_log2e, k_exp_shift);
@@ -33,8 +34,10 @@ inline float house_exp(float x) noexcept {
 
 // g * sigmoid(g) in three roundings. Below -88.8 exp(-g) is +inf and the result -0, where the truth
 // is below 2.7e-37.
-inline float house_silu(float g) noexcept { return g / (1.0F + house_exp(-g)); }
+MOETIER_HOST_DEVICE inline float house_silu(float g) noexcept { return g / (1.0F + house_exp(-g)); }
 
-inline float house_swiglu(float gate, float up) noexcept { return house_silu(gate) * up; }
+MOETIER_HOST_DEVICE inline float house_swiglu(float gate, float up) noexcept {
+  return house_silu(gate) * up;
+}
 
 }  // namespace moetier::kernels

@@ -8,13 +8,14 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/math/host_device.hpp"
 #include "kernels/math/house_math.hpp"
 #include "kernels/math/log_constants.hpp"
 
 namespace moetier::kernels {
 
 // Requires: 0 <= t <= 1.
-inline float house_log1p(float t) noexcept {
+MOETIER_HOST_DEVICE inline float house_log1p(float t) noexcept {
   const bool upper = t > 0.5F;
   const float v = upper ? std::fma(t, 0.5F, -0.5F) : t;
   float p = std::fma(k_log_c8, v, k_log_c7);
@@ -29,7 +30,7 @@ inline float house_log1p(float t) noexcept {
 }
 
 // ln x. Requires: x >= 1, finite.
-inline float house_log(float x) noexcept {
+MOETIER_HOST_DEVICE inline float house_log(float x) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const float whole = static_cast<float>(static_cast<std::int32_t>(bits >> 23) - 127);
   const float fraction = std::bit_cast<float>((bits & 0x7fffffu) | 0x3f800000u) - 1.0F;
@@ -37,13 +38,13 @@ inline float house_log(float x) noexcept {
 }
 
 // 1/(1+exp(-x)) for x >= 0, exp(x)/(1+exp(x)) below: digits are kept in both tails.
-inline float house_sigmoid(float x) noexcept {
+MOETIER_HOST_DEVICE inline float house_sigmoid(float x) noexcept {
   const float e = house_exp(-std::fabs(x));
   return (x >= 0.0F ? 1.0F : e) / (1.0F + e);
 }
 
 // ln(1+exp(x)) as max(x, 0) + log1p(exp(-|x|)).
-inline float house_softplus(float x) noexcept {
+MOETIER_HOST_DEVICE inline float house_softplus(float x) noexcept {
   return (x > 0.0F ? x : 0.0F) + house_log1p(house_exp(-std::fabs(x)));
 }
 

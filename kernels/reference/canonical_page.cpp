@@ -27,13 +27,13 @@ canonical_page::canonical_page(const expert_shape& shape) noexcept {
   const std::size_t first = matrix_form_of(shape.format, units, hidden).bytes;
   const bool gate = is_gated(shape.activation);
   const std::size_t unit_bias = shape.bias ? units * sizeof(float) : 0;
-  place(gate_, gate ? first : 0);
-  place(up_, first);
-  place(down_, matrix_form_of(shape.format, hidden, units).bytes);
-  place(gate_bias_, gate ? unit_bias : 0);
-  place(up_bias_, unit_bias);
-  place(down_bias_, shape.bias ? hidden * sizeof(float) : 0);
-  place(constants_, sizeof(activation_constants));
+  place(parts_.gate, gate ? first : 0);
+  place(parts_.up, first);
+  place(parts_.down, matrix_form_of(shape.format, hidden, units).bytes);
+  place(parts_.gate_bias, gate ? unit_bias : 0);
+  place(parts_.up_bias, unit_bias);
+  place(parts_.down_bias, shape.bias ? hidden * sizeof(float) : 0);
+  place(parts_.constants, sizeof(activation_constants));
 }
 
 void canonical_page::pack(const expert_tensors& tensors, std::span<std::byte> page) const {
@@ -44,13 +44,13 @@ void canonical_page::pack(const expert_tensors& tensors, std::span<std::byte> pa
     std::memcpy(page.data() + p.offset, from.data(), p.bytes);
     std::memset(page.data() + p.offset + p.bytes, 0, aligned(p.bytes) - p.bytes);
   };
-  copy(gate_, tensors.gate);
-  copy(up_, tensors.up);
-  copy(down_, tensors.down);
-  copy(gate_bias_, std::as_bytes(tensors.gate_bias));
-  copy(up_bias_, std::as_bytes(tensors.up_bias));
-  copy(down_bias_, std::as_bytes(tensors.down_bias));
-  copy(constants_, std::as_bytes(std::span(&tensors.constants, 1)));
+  copy(parts_.gate, tensors.gate);
+  copy(parts_.up, tensors.up);
+  copy(parts_.down, tensors.down);
+  copy(parts_.gate_bias, std::as_bytes(tensors.gate_bias));
+  copy(parts_.up_bias, std::as_bytes(tensors.up_bias));
+  copy(parts_.down_bias, std::as_bytes(tensors.down_bias));
+  copy(parts_.constants, std::as_bytes(std::span(&tensors.constants, 1)));
 }
 
 expert_tensors canonical_page::tensors(const std::byte* page) const noexcept {
@@ -58,13 +58,13 @@ expert_tensors canonical_page::tensors(const std::byte* page) const noexcept {
   const auto floats = [&](const part& p) {
     return std::span(reinterpret_cast<const float*>(page + p.offset), p.bytes / sizeof(float));
   };
-  expert_tensors tensors{.gate = bytes(gate_),
-                         .up = bytes(up_),
-                         .down = bytes(down_),
-                         .gate_bias = floats(gate_bias_),
-                         .up_bias = floats(up_bias_),
-                         .down_bias = floats(down_bias_)};
-  std::memcpy(&tensors.constants, page + constants_.offset, sizeof tensors.constants);
+  expert_tensors tensors{.gate = bytes(parts_.gate),
+                         .up = bytes(parts_.up),
+                         .down = bytes(parts_.down),
+                         .gate_bias = floats(parts_.gate_bias),
+                         .up_bias = floats(parts_.up_bias),
+                         .down_bias = floats(parts_.down_bias)};
+  std::memcpy(&tensors.constants, page + parts_.constants.offset, sizeof tensors.constants);
   return tensors;
 }
 

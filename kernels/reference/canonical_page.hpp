@@ -13,22 +13,26 @@ namespace moetier::kernels {
 
 class canonical_page final {
  public:
+  struct part {
+    std::size_t offset = 0;
+    std::size_t bytes = 0;  // 0 = the shape has none
+  };
+  struct parts {
+    part gate, up, down, gate_bias, up_bias, down_bias, constants;
+  };
+
   // Requires: a shape whose H and I fit the format's groups.
   explicit canonical_page(const expert_shape& shape) noexcept;
 
   std::size_t bytes() const noexcept { return bytes_; }
+  const parts& where() const noexcept { return parts_; }
   // Writes every byte. Requires: page.size() == bytes(); tensors of the shape.
   void pack(const expert_tensors& tensors, std::span<std::byte> page) const;
   // Spans into the page, which outlives them.
   expert_tensors tensors(const std::byte* page) const noexcept;
 
  private:
-  struct part {
-    std::size_t offset = 0;
-    std::size_t bytes = 0;
-  };
-
-  part gate_, up_, down_, gate_bias_, up_bias_, down_bias_, constants_;
+  parts parts_;
   std::size_t bytes_ = 0;
 };
 

@@ -17,6 +17,7 @@ struct built_layer {
 
 // Ascending by kernel.
 inline constexpr std::array k_built_layers{
+    built_layer{"cuda.ref", "canonical", operand_form::f32},
     built_layer{"cuda.sm90_bf16", "sm90tiles", operand_form::bf16},
     built_layer{"cuda.sm90_fp8", "sm90tiles", operand_form::fp8},
 };

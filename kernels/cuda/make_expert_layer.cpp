@@ -6,6 +6,7 @@
 
 #include "kernels/candidates/backend_candidate.hpp"
 #include "kernels/cuda/built_layers.hpp"
+#include "kernels/cuda/cuda_ref_layer.hpp"
 #include "kernels/cuda/sm90_layer.hpp"
 #include "schemas/file/printable.hpp"
 
@@ -27,6 +28,7 @@ expected<std::unique_ptr<ExpertLayer>> make_expert_layer(std::string_view identi
     return fail(reason::backend_unresolved,
                 fmt::format("{} computes {} weights, not {}", identity, quant_name(quant),
                             quant_name(shape.format.quant)));
+  if (candidate->degraded) return std::make_unique<cuda_ref_layer>(shape, device);
   auto layer = make_sm90_layer(shape, device);
   if (layer == nullptr)
     return fail(reason::backend_unresolved,

@@ -90,13 +90,14 @@ expected<exit_code> run_bench_tier(const command_line& line, const config::setti
   const auto compute = compute_times(snapshot.model, snapshot.backend, settings, shape);
   if (!compute) return tl::unexpected(compute.error());
 
-  const std::vector<std::pair<const char*, latency_figures>> rows{
+  std::vector<std::pair<const char*, latency_figures>> rows{
       {"round trip", figures_of(tier->total)}, {"  route", figures_of(tier->route)},
       {"  pack", figures_of(tier->pack)},      {"  wait", figures_of(tier->wait)},
-      {"  sum", figures_of(tier->sum)},        {"compute alone", figures_of(*compute)},
-      {"bare echo", figures_of(*echo)}};
-  const double own = rows[0].second.p50 - rows[5].second.p50;
-  const double echoes = own / rows[6].second.p50;
+      {"  sum", figures_of(tier->sum)},        {"bare echo", figures_of(*echo)}};
+  const bool computed = !compute->empty();
+  if (computed) rows.emplace_back("compute alone", figures_of(*compute));
+  const double own = rows[0].second.p50 - (computed ? rows.back().second.p50 : 0);
+  const double echoes = own / rows[5].second.p50;
   if (line.json) {
     ordered_json document = bench_document("tier");
     document.update({{"resolution", {{"backend", snapshot.backend}, {"carrier", snapshot.carrier}}},
@@ -115,12 +116,13 @@ expected<exit_code> run_bench_tier(const command_line& line, const config::setti
                        {"pack", json_of(rows[2].second)},
                        {"wait", json_of(rows[3].second)},
                        {"sum", json_of(rows[4].second)}}},
-                     {"compute_us", json_of(rows[5].second)},
-                     {"echo_us", json_of(rows[6].second)},
-                     {"own_share_us", own},
-                     {"own_share_echoes", echoes},
+                     {"echo_us", json_of(rows[5].second)},
                      {"tokens_per_s", 1e6 * shape.tokens / rows[0].second.mean},
                      {"errors", 0}});
+    if (computed)
+      document.update({{"compute_us", json_of(rows.back().second)},
+                       {"own_share_us", own},
+                       {"own_share_echoes", echoes}});
     std::fputs((document.dump(1) + "\n").c_str(), stdout);
     return exit_code::done;
   }
@@ -130,9 +132,13 @@ expected<exit_code> run_bench_tier(const command_line& line, const config::setti
            fmt::format("{:.2f}", f.p99), fmt::format("{:.2f}", f.max)});
   }
   std::fputs(t.text().c_str(), stdout);
-  std::fputs(fmt::format("own share (round trip less compute, p50): {:.2f} us = {:.2f} echoes; "
-                         "{} calls of {} token(s), {} worker(s)\n",
-                         own, echoes, shape.calls, shape.tokens, snapshot.workers.size())
+  const std::string share =
+      computed ? fmt::format("own share (round trip less compute, p50): {:.2f} us = {:.2f} echoes",
+                             own, echoes)
+               : fmt::format("{} computes on a GPU; --set worker.device=cuda:N measures it here",
+                             snapshot.backend);
+  std::fputs(fmt::format("{}; {} calls of {} token(s), {} worker(s)\n", share, shape.calls,
+                         shape.tokens, snapshot.workers.size())
                  .c_str(),
              stdout);
   return exit_code::done;

@@ -2,22 +2,78 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <tuple>
 
 #include <dlfcn.h>
 
 #include "actors/cli/random_expert.hpp"
+#include "actors/config/device_name.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/candidates/backend_candidate.hpp"
 #include "kernels/candidates/make_backend.hpp"
 #include "transport/carrier_module.hpp"
 #include "transport/ucx/echo.hpp"
+#include "workers/device/device_backend.hpp"
+#include "workers/device/worker_device.hpp"
 
 namespace moetier::cli {
 namespace {
 
 constexpr std::uint32_t k_experts_max = 64;  // pages made for the compute figure
+
+// A backend and its pages, wherever they lie.
+struct bench_backend {
+  std::unique_ptr<workers::worker_device> device;
+  std::vector<aligned_bytes> on_host;
+  std::vector<workers::device_bytes> on_device;
+  std::unique_ptr<kernels::Backend> backend;  // goes before the pages
+  std::vector<const std::byte*> pages;
+};
+
+expected<void> make_device_backend(bench_backend& b, const std::string& identity,
+                                   const kernels::expert_shape& shape,
+                                   const workers::device_capacity& capacity,
+                                   const config::device_name& name,
+                                   const kernels::expert_tensors& tensors) {
+  auto device = workers::open_device({.ordinal = name.ordinal_or_first()});
+  if (!device) return tl::unexpected(device.error());
+  b.device = std::move(*device);
+  auto layer = b.device->make_layer(identity, shape);
+  if (!layer) return tl::unexpected(layer.error());
+  auto queue = b.device->make_queue();
+  if (!queue) return tl::unexpected(queue.error());
+  auto backend = workers::device_backend::create(std::move(layer->layer), layer->operands, capacity,
+                                                 std::move(*queue));
+  if (!backend) return tl::unexpected(backend.error());
+  aligned_bytes page((*backend)->page_bytes());
+  (*backend)->pack_page(tensors, page.span());
+  for (std::uint32_t e = 0; e < capacity.slots_max; ++e) {
+    auto placed = (*backend)->place_page(page.span());
+    if (!placed) return tl::unexpected(placed.error());
+    b.pages.push_back(placed->get());
+    b.on_device.push_back(std::move(*placed));
+  }
+  b.backend = std::move(*backend);
+  return {};
+}
+
+expected<void> make_host_backend(bench_backend& b, const std::string& identity,
+                                 const kernels::expert_shape& shape, unsigned threads,
+                                 std::uint32_t experts, const kernels::expert_tensors& tensors) {
+  auto backend =
+      kernels::make_backend(identity, shape, {.threads = threads}, kernels::detect_cpu_features());
+  if (!backend) return tl::unexpected(backend.error());
+  b.backend = std::move(*backend);
+  b.on_host.reserve(experts);
+  for (std::uint32_t e = 0; e < experts; ++e) {
+    b.on_host.emplace_back(b.backend->page_bytes());
+    b.backend->pack_page(tensors, b.on_host.back().span());
+    b.pages.push_back(b.on_host.back().data());
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -26,30 +82,32 @@ expected<std::vector<std::uint64_t>> compute_times(const model_description& mode
                                                    const config::settings& settings,
                                                    const bench_shape& shape) {
   weight_format format = model.format;
-  if (kernels::candidate_of(identity, format.quant) == nullptr)
+  const auto* const candidate = kernels::candidate_of(identity, format.quant);
+  if (candidate == nullptr)
     return fail(reason::backend_unresolved, identity + " is not known here");
+  const auto device = config::parse_device(settings.worker.device);
+  const bool on_device = candidate->device == resolution::device_kind::cuda;
+  if (on_device && !(device && device->cuda)) return std::vector<std::uint64_t>{};
   const kernels::expert_shape expert{.hidden_size = model.hidden_size,
                                      .intermediate_size = model.intermediate_size,
                                      .format = format,
                                      .activation = model.activation.kind,
                                      .bias = model.expert_bias};
-  auto backend = kernels::make_backend(identity, expert, {.threads = settings.worker.threads},
-                                       kernels::detect_cpu_features());
-  if (!backend) return tl::unexpected(backend.error());
   const auto tensors = make_random_expert(expert, 1);
   if (!tensors) return tl::unexpected(tensors.error());
   const std::uint32_t experts = std::min(model.experts, k_experts_max);
-  const std::size_t page_bytes = (*backend)->page_bytes();
-  std::vector<aligned_bytes> owners;
-  std::vector<const std::byte*> pages;
-  owners.reserve(experts);
-  for (std::uint32_t e = 0; e < experts; ++e) {
-    owners.emplace_back(page_bytes);
-    (*backend)->pack_page(tensors->tensors(), owners.back().span());
-    pages.push_back(owners.back().data());
-  }
+  bench_backend made;
+  const expected<void> ready =
+      on_device ? make_device_backend(
+                      made, identity, expert,
+                      {.rows_max = shape.tokens, .k_max = model.top_k, .slots_max = experts},
+                      *device, tensors->tensors())
+                : make_host_backend(made, identity, expert, settings.worker.threads, experts,
+                                    tensors->tensors());
+  if (!ready) return tl::unexpected(ready.error());
+  kernels::Backend& backend = *made.backend;
   const std::size_t row_bytes = 4 * std::size_t{model.hidden_size};
-  const std::size_t work_bytes = (*backend)->workspace_bytes(shape.tokens, model.top_k);
+  const std::size_t work_bytes = backend.workspace_bytes(shape.tokens, model.top_k);
   aligned_bytes in(shape.tokens * row_bytes);
   aligned_bytes out(shape.tokens * row_bytes);
   aligned_bytes work(work_bytes);
@@ -78,13 +136,13 @@ expected<std::vector<std::uint64_t>> compute_times(const model_description& mode
       return std::tie(a.slot, a.row, a.position) < std::tie(b.slot, b.row, b.position);
     });
     const time_ns began = monotonic_now();
-    const auto done = (*backend)->run({.in = {&from, 1},
-                                       .out = {&to, 1},
-                                       .entries = entries,
-                                       .pages = pages,
-                                       .k_in = model.top_k,
-                                       .mode = kernels::return_mode::partial,
-                                       .workspace = work.span()});
+    const auto done = backend.run({.in = {&from, 1},
+                                   .out = {&to, 1},
+                                   .entries = entries,
+                                   .pages = made.pages,
+                                   .k_in = model.top_k,
+                                   .mode = kernels::return_mode::partial,
+                                   .workspace = work.span()});
     if (call >= shape.warmup) times.push_back(monotonic_now() - began);
     if (done != kernels::compute_status::ok) {
       return fail(reason::internal_error, "the backend refused the bench's rows");

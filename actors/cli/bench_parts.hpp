@@ -19,7 +19,8 @@ struct bench_shape {
 };
 
 // Times of the backend alone: the same shapes, weights that are not the model's, other experts with
-// each call so that weights come from where a layer finds them.
+// each call so that weights come from where a layer finds them. One of a GPU is measured on the GPU
+// that worker.device names, its copies included; none where it names none.
 expected<std::vector<std::uint64_t>> compute_times(const model_description& model,
                                                    const std::string& identity,
                                                    const config::settings& settings,

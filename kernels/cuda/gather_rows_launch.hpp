@@ -4,6 +4,10 @@
 // their twin (kernels/reference/gather_rows.hpp), and its launch configuration as a pure function.
 // Nothing here calls CUDA.
 //
+// Two ways lead to the same bytes. By tile: each place of a tile fetches its row, and whole groups
+// are written. By row, where rows have several entries and the table has place_of: each row is read
+// and quantised once, and written to all its places.
+//
 // Thread: any (values, pure functions).
 
 #include <algorithm>
@@ -27,11 +31,11 @@ struct gather_rows_args {
   std::uint32_t slots = 0;        // of the table's grouping, as tile_rows
   std::uint32_t tile_rows = 64;
   tile_table tiles{};
-  std::byte* x = nullptr;  // places without a row are left as they are
+  std::byte* x = nullptr;                    // places without a row are left as they are
+  const std::uint32_t* rows_live = nullptr;  // read by row, or with slot_ids
   // Live rows whose only slot id is -1 get an output row of zeros. nullptr = none do.
   // Requires: k_in == 1.
-  const std::int32_t* slot_ids = nullptr;    // [rows_cap]
-  const std::uint32_t* rows_live = nullptr;  // read with slot_ids only
+  const std::int32_t* slot_ids = nullptr;  // [rows_cap]
   std::byte* out = nullptr;
   std::size_t out_pitch_bytes = 0;
   out_type out_as = out_type::bf16;
@@ -40,6 +44,10 @@ struct gather_rows_args {
 inline constexpr std::uint32_t k_gather_threads = 256;
 inline constexpr std::uint32_t k_gather_warps = k_gather_threads / 32;  // blocks of K side by side
 inline constexpr std::uint32_t k_gather_blocks_per_multiprocessor = 4;
+
+constexpr bool gathers_by_row(const gather_rows_args& args) noexcept {
+  return args.k_in > 1 && args.tiles.place_of != nullptr;
+}
 
 constexpr bool can_gather_rows(const gather_rows_args& args, gemm_format format) noexcept {
   const auto whole = [](const void* p, std::size_t pitch) {
@@ -53,42 +61,55 @@ constexpr bool can_gather_rows(const gather_rows_args& args, gemm_format format)
          (args.tile_rows == 64 || args.tile_rows == 128) &&
          whole(args.rows, args.row_pitch_bytes) && args.row_pitch_bytes >= row_bytes &&
          whole(args.x, 0) && t.header != nullptr && t.tiles != nullptr && t.entry_of != nullptr &&
+         (args.rows_live != nullptr || !gathers_by_row(args)) &&
          (args.slot_ids == nullptr ||
           (args.k_in == 1 && args.rows_live != nullptr && whole(args.out, args.out_pitch_bytes)));
 }
 
-// A unit of work is a part of a tile, its groups, times a chunk of K, a block of K for each warp.
+// By tile a unit of work, for a block of threads, is a part of a tile, its groups, times a chunk of
+// K with one block of K for each warp. By row it is, for a warp, four rows times a chunk of
+// k_gather_chunk_columns columns.
 struct gather_rows_plan {
+  bool by_row = false;
   std::uint32_t grid = 1;
-  std::uint32_t tiles = 0;        // at most
-  std::uint32_t part_groups = 2;  // groups of a part
-  std::uint32_t parts = 1;        // of the largest tile
   std::uint32_t blocks = 0;       // of K
-  std::uint32_t chunks = 1;       // of k_gather_warps blocks
+  std::uint32_t chunks = 1;       // of K
+  std::uint32_t tiles = 0;        // at most; by tile
+  std::uint32_t part_groups = 0;  // groups of a part; by tile
+  std::uint32_t parts = 0;        // of the largest tile; by tile
 
   bool operator==(const gather_rows_plan&) const = default;
 };
+
+inline constexpr std::uint32_t k_gather_pass_rows = 4;        // of a warp, eight lanes each
+inline constexpr std::uint32_t k_gather_chunk_columns = 512;  // by row
 
 // Long parts write longer runs; there must be enough of them for all multiprocessors.
 // Requires: can_gather_rows() of the problem.
 constexpr gather_rows_plan plan_gather_rows(const gather_rows_args& args, gemm_format format,
                                             const device_size& device) noexcept {
-  const std::uint64_t entries = std::uint64_t{args.rows_cap} * args.k_in;
-  gather_rows_plan plan;
-  plan.tiles = tiles_max(entries, args.slots, args.tile_rows);
-  plan.blocks = args.hidden_size / columns_of_block(format);
-  plan.chunks = static_cast<std::uint32_t>(ceil_div(plan.blocks, k_gather_warps));
-  const std::uint64_t groups = groups_max(entries, args.slots, args.tile_rows);
   const std::uint64_t enough =
       std::uint64_t{device.multiprocessors} * k_gather_blocks_per_multiprocessor;
-  plan.part_groups = args.tile_rows / k_group_rows;
-  while (plan.part_groups > 2 && groups / plan.part_groups * plan.chunks < enough)
-    plan.part_groups /= 2;
-  plan.parts = args.tile_rows / k_group_rows / plan.part_groups;
-  // Rows of zeros are shared among warps even where there is no tile.
-  const std::uint64_t units =
-      std::max<std::uint64_t>(std::uint64_t{plan.tiles} * plan.parts * plan.chunks,
-                              ceil_div(args.rows_cap, k_gather_warps));
+  gather_rows_plan plan;
+  plan.by_row = gathers_by_row(args);
+  plan.blocks = args.hidden_size / columns_of_block(format);
+  std::uint64_t units = 0;  // of a block of threads
+  if (plan.by_row) {
+    plan.chunks = static_cast<std::uint32_t>(ceil_div(args.hidden_size, k_gather_chunk_columns));
+    units = ceil_div(ceil_div(args.rows_cap, k_gather_pass_rows) * plan.chunks, k_gather_warps);
+  } else {
+    const std::uint64_t entries = std::uint64_t{args.rows_cap} * args.k_in;
+    const std::uint64_t groups = groups_max(entries, args.slots, args.tile_rows);
+    plan.chunks = static_cast<std::uint32_t>(ceil_div(plan.blocks, k_gather_warps));
+    plan.tiles = tiles_max(entries, args.slots, args.tile_rows);
+    plan.part_groups = args.tile_rows / k_group_rows;
+    while (plan.part_groups > 2 && groups / plan.part_groups * plan.chunks < enough)
+      plan.part_groups /= 2;
+    plan.parts = args.tile_rows / k_group_rows / plan.part_groups;
+    // Rows of zeros are shared among warps even where there is no tile.
+    units = std::max<std::uint64_t>(std::uint64_t{plan.tiles} * plan.parts * plan.chunks,
+                                    ceil_div(args.rows_cap, k_gather_warps));
+  }
   plan.grid = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(units, 1, enough));
   return plan;
 }

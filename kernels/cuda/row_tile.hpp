@@ -29,12 +29,18 @@ struct tile_header {
   bool operator==(const tile_header&) const = default;
 };
 
+// Where an entry sits: tile << k_place_row_bits | row of the tile.
+inline constexpr std::uint32_t k_place_row_bits = 7;
+
 struct tile_table {
   tile_header* header = nullptr;
   row_tile* tiles = nullptr;             // [tiles], segment after segment, ascending slots
   std::int32_t* segment_tile = nullptr;  // [segments + 1]: first tile of each segment, then tiles
   std::int32_t* tile_segment = nullptr;  // [tiles]
   std::int32_t* entry_of = nullptr;      // [groups * 8]: entry number, -1 = no row at this place
+  // (optional) [entries] by entry number: its place, -1 = it has none; nullptr = not wanted. What
+  // reads rows once for all their entries needs it.
+  std::int32_t* place_of = nullptr;
 };
 
 // Most tiles and groups that `entries` entries over `slots` slots can give.
@@ -48,12 +54,13 @@ constexpr std::uint32_t groups_max(std::uint64_t entries, std::uint32_t slots,
   return static_cast<std::uint32_t>(entries / 8) + tiles_max(entries, slots, tile_rows);
 }
 
-// The first failure of a launch, in one device word: code | slot << 8. Anything but 0 voids the
-// whole output.
+// The first failure of a launch, in one device word: code | slot or row << 8. Anything but 0 voids
+// the whole output.
 enum class device_failure : std::uint32_t {
   none = 0,
-  bad_slot = 1,      // an id outside the table, or of a slot without a page
-  wait_expired = 2,  // a wait of one block for another passed its deadline
+  bad_slot = 1,        // an id outside the table, or of a slot without a page
+  wait_expired = 2,    // a wait of one block for another passed its deadline
+  bad_router_row = 3,  // logits that choose no experts; the row's ids are -1
 };
 
 }  // namespace moetier::kernels::cuda

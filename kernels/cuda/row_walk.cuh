@@ -1,8 +1,9 @@
 #pragma once
-// What the row quantiser and the bf16 gather share: the walk over parts of tiles and chunks of K.
-// A warp takes one block of K of a part, group after group, four rows at a time: eight lanes a row,
-// each load of a row whole lines and each store whole sectors. What happens between load and store
-// is the Piece.
+// What the row quantiser and the bf16 gather share: the walks over tiles and over rows. Eight lanes
+// share one row and one block of K, four rows a warp, so that each load of a row is whole lines and
+// each store whole sectors; several such passes are loaded before the first is stored. By tile the
+// passes of a warp follow each other down one block of K, so it writes whole groups; by row they
+// lie side by side in K. What happens between load and store is the Piece.
 //
 // A grid of this walk lets the next one start at once: that one waits for it before it reads.
 
@@ -16,17 +17,16 @@
 
 namespace moetier::kernels::cuda {
 
-// One lane's share of one row and one block of K.
-//   load(row, block, lane)         lane 0..7; row = the row's first byte
-//   store(group, scales, r, lane)  r = row of the group; scales = of the group, fp8 only.
-//                                  The eight lanes of a row call it together.
+// One lane's share of one row and one block of K. `lane` = 0..7, `r` = the row's number in its
+// group.
 template <class P>
 concept row_piece = requires(P p, const std::byte* row, std::byte* group, float* scales) {
   { P::k_format } -> std::convertible_to<gemm_format>;
-  { P::k_passes } -> std::convertible_to<std::uint32_t>;  // of four rows, loaded before a store
-  p.clear();
-  p.load(row, 0u, 0u);
-  p.store(group, scales, 0u, 0u, true);
+  { P::k_passes } -> std::convertible_to<std::uint32_t>;  // in flight
+  p.clear();                                              // instead of load() where there is no row
+  p.load(row, 0u, 0u);                                    // the row's first byte, block of K, lane
+  p.finish();                                             // by all lanes of the warp
+  p.store(group, scales, 0u, 0u);  // first byte of the group, its scales (fp8 only), r, lane
 };
 
 // Output rows of live rows that ask nothing, one row a warp.
@@ -41,56 +41,140 @@ __device__ inline void zero_idle_rows(const gather_rows_args& args) {
   }
 }
 
-template <row_piece Piece>
-__device__ __forceinline__ void walk_rows(const gather_rows_args& args,
-                                          const gather_rows_plan& plan) {
-  constexpr std::uint32_t k_group_bytes = group_bytes(Piece::k_format);
-  const std::uint32_t warp = threadIdx.x / 32;
-  const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t in_row = lane % 8;
-  ptx::wait_for_previous_grid();
-  ptx::let_next_grid_start();
+// A block of K of a tile's rows: where its groups and, for fp8, their scales begin.
+template <gemm_format Format>
+struct tile_block {
+  std::byte* groups;
+  float* scales;
 
+  __device__ tile_block(const gather_rows_args& args, const int4& tile, std::uint32_t blocks,
+                        std::uint32_t block)
+      : groups(args.x + (static_cast<std::uint64_t>(tile.y) * blocks +
+                         static_cast<std::uint64_t>(block) * tile.z) *
+                            group_bytes(Format)),
+        scales(reinterpret_cast<float*>(groups + std::size_t(tile.z) * k_group_code_bytes)) {}
+  template <row_piece Piece>
+  __device__ void store(const Piece& piece, std::uint32_t q, std::uint32_t lane) const {
+    const std::uint32_t group = q / k_group_rows;
+    piece.store(groups + std::size_t{group} * k_group_code_bytes, scales + group * k_group_rows,
+                q % k_group_rows, lane);
+  }
+};
+
+__device__ inline int4 read_tile(const gather_rows_args& args, std::uint32_t t) {
+  return *reinterpret_cast<const int4*>(args.tiles.tiles + t);  // slot, first group, groups, rows
+}
+
+template <row_piece Piece>
+__device__ __forceinline__ void walk_tiles(const gather_rows_args& args,
+                                           const gather_rows_plan& plan) {
+  const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t units = plan.tiles * plan.parts * plan.chunks;
   for (std::uint32_t unit = blockIdx.x; unit < units; unit += gridDim.x) {
     // Read tile and count together: a tile behind the last is memory all the same.
     const std::uint32_t t = unit / (plan.parts * plan.chunks);
-    const int4 words = *reinterpret_cast<const int4*>(args.tiles.tiles + t);
+    const int4 tile = read_tile(args, t);
     if (t >= args.tiles.header->tiles) break;
-    const std::uint32_t block = unit % plan.chunks * k_gather_warps + warp;
+    const std::uint32_t block = unit % plan.chunks * k_gather_warps + threadIdx.x / 32;
     if (block >= plan.blocks) continue;
-    const auto first_group = static_cast<std::uint32_t>(words.y);
-    const auto groups = static_cast<std::uint32_t>(words.z);
-    const std::uint32_t from = unit / plan.chunks % plan.parts * plan.part_groups;
-    const std::uint32_t to = min(from + plan.part_groups, groups);
-    std::byte* const x =
-        args.x +
-        (std::uint64_t{first_group} * plan.blocks + std::uint64_t{block} * groups) * k_group_bytes;
-    auto* const scales = reinterpret_cast<float*>(x + std::size_t{groups} * k_group_code_bytes);
+    const tile_block<Piece::k_format> to(args, tile, plan.blocks, block);
+    const std::int32_t* const entry_of = args.tiles.entry_of + std::size_t(tile.y) * k_group_rows;
+    const std::uint32_t first = unit / plan.chunks % plan.parts * plan.part_groups * k_group_rows;
+    const std::uint32_t end =
+        min(first + plan.part_groups * k_group_rows, static_cast<std::uint32_t>(tile.w));
 
-    // Passes of four rows, several in flight.
-    for (std::uint32_t pass = from * 2; pass < to * 2; pass += Piece::k_passes) {
+    for (std::uint32_t q0 = first + lane / 8; q0 < end + lane / 8;
+         q0 += Piece::k_passes * k_gather_pass_rows) {
       std::int32_t entries[Piece::k_passes];
 #pragma unroll
       for (std::uint32_t p = 0; p < Piece::k_passes; ++p) {
-        const bool inside = pass + p < to * 2;
-        entries[p] = inside ? args.tiles.entry_of[first_group * 8 + (pass + p) * 4 + lane / 8] : -1;
+        const std::uint32_t q = q0 + p * k_gather_pass_rows;
+        entries[p] = q < end ? entry_of[q] : -1;
       }
       Piece pieces[Piece::k_passes];
 #pragma unroll
       for (std::uint32_t p = 0; p < Piece::k_passes; ++p) {
-        pieces[p].clear();
-        if (entries[p] < 0) continue;
         const std::uint32_t row = static_cast<std::uint32_t>(entries[p]) / args.k_in;
-        pieces[p].load(args.rows + row * args.row_pitch_bytes, block, in_row);
+        if (entries[p] >= 0) {
+          pieces[p].load(args.rows + row * args.row_pitch_bytes, block, lane % 8);
+        } else {
+          pieces[p].clear();
+        }
       }
 #pragma unroll
       for (std::uint32_t p = 0; p < Piece::k_passes; ++p) {
-        const std::uint32_t group = (pass + p) / 2;
-        pieces[p].store(x + std::size_t{group} * k_group_code_bytes, scales + group * k_group_rows,
-                        (pass + p) % 2 * 4 + lane / 8, in_row, entries[p] >= 0);
+        pieces[p].finish();
+        if (entries[p] >= 0) to.store(pieces[p], q0 + p * k_gather_pass_rows, lane % 8);
       }
     }
+  }
+}
+
+template <row_piece Piece>
+__device__ __forceinline__ void walk_rows(const gather_rows_args& args,
+                                          const gather_rows_plan& plan) {
+  constexpr std::uint32_t k_chunk_blocks =
+      k_gather_chunk_columns / columns_of_block(Piece::k_format);
+  static_assert(k_chunk_blocks % Piece::k_passes == 0);
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t live = min(*args.rows_live, args.rows_cap);
+  const std::uint32_t units = (live + k_gather_pass_rows - 1) / k_gather_pass_rows * plan.chunks;
+  for (std::uint32_t unit = blockIdx.x * k_gather_warps + threadIdx.x / 32; unit < units;
+       unit += gridDim.x * k_gather_warps) {
+    const std::uint32_t row = unit / plan.chunks * k_gather_pass_rows + lane / 8;
+    const std::uint32_t first = unit % plan.chunks * k_chunk_blocks;
+    const std::uint32_t end = min(first + k_chunk_blocks, plan.blocks);
+    for (std::uint32_t b0 = first; b0 < end; b0 += Piece::k_passes) {
+      Piece pieces[Piece::k_passes];
+#pragma unroll
+      for (std::uint32_t p = 0; p < Piece::k_passes; ++p) {
+        if (row < live && b0 + p < end) {
+          pieces[p].load(args.rows + row * args.row_pitch_bytes, b0 + p, lane % 8);
+        } else {
+          pieces[p].clear();
+        }
+      }
+#pragma unroll
+      for (std::uint32_t p = 0; p < Piece::k_passes; ++p) pieces[p].finish();
+
+      // Eight positions at once: each lane finds the place of one of its row's.
+      for (std::uint32_t j0 = 0; j0 < args.k_in; j0 += 8) {
+        const std::uint32_t j = j0 + lane % 8;
+        std::int32_t place = -1;
+        if (row < live && j < args.k_in)
+          place = args.tiles.place_of[std::size_t{row} * args.k_in + j];
+        int4 tile{};
+        if (place >= 0)
+          tile = read_tile(args, static_cast<std::uint32_t>(place) >> k_place_row_bits);
+        for (std::uint32_t i = 0; i < min(args.k_in - j0, 8u); ++i) {
+          const std::uint32_t from = lane / 8 * 8 + i;
+          const std::int32_t at = __shfl_sync(~0u, place, from);
+          const int4 its{0, __shfl_sync(~0u, tile.y, from), __shfl_sync(~0u, tile.z, from), 0};
+          if (at < 0) continue;
+          const std::uint32_t q = static_cast<std::uint32_t>(at) & ((1u << k_place_row_bits) - 1);
+#pragma unroll
+          for (std::uint32_t p = 0; p < Piece::k_passes; ++p) {
+            if (b0 + p < end)
+              tile_block<Piece::k_format>(args, its, plan.blocks, b0 + p)
+                  .store(pieces[p], q, lane % 8);
+          }
+        }
+        __syncwarp();
+      }
+    }
+  }
+}
+
+// The body of a kernel.
+template <row_piece Piece, bool ByRow>
+__device__ __forceinline__ void gather_pieces(const gather_rows_args& args,
+                                              const gather_rows_plan& plan) {
+  ptx::wait_for_previous_grid();
+  ptx::let_next_grid_start();
+  if constexpr (ByRow) {
+    walk_rows<Piece>(args, plan);
+  } else {
+    walk_tiles<Piece>(args, plan);
   }
   if (args.slot_ids != nullptr) zero_idle_rows(args);
 }

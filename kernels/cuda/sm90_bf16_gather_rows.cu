@@ -5,14 +5,22 @@
 #include "kernels/cuda/sm90_bf16_gather_rows.hpp"
 
 namespace moetier::kernels::cuda {
+namespace {
+
+template <bool ByRow>
+auto kernel_for(row_type type) {
+  return type == row_type::bf16 ? gather_rows_kernel<copied_bf16_piece, ByRow>
+                                : gather_rows_kernel<rounded_f32_piece, ByRow>;
+}
+
+}  // namespace
 
 launch_status gather_rows(const gather_rows_args& args, const device_size& device,
                           void* stream) noexcept {
   if (args.rows_cap == 0) return {};
   if (!can_gather_rows(args, gemm_format::bf16)) return {.error = launch_status::k_refused};
   const gather_rows_plan plan = plan_gather_rows(args, gemm_format::bf16, device);
-  const auto kernel = args.row_as == row_type::bf16 ? gather_rows_kernel<copied_bf16_piece>
-                                                    : gather_rows_kernel<rounded_f32_piece>;
+  const auto kernel = plan.by_row ? kernel_for<true>(args.row_as) : kernel_for<false>(args.row_as);
   kernel<<<plan.grid, k_gather_threads, 0, static_cast<cudaStream_t>(stream)>>>(args, plan);
   return {.error = cudaGetLastError()};
 }

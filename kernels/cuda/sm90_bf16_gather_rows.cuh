@@ -12,24 +12,25 @@ namespace moetier::kernels::cuda {
 // Eight columns from 8 * lane.
 struct copied_bf16_piece {
   static constexpr gemm_format k_format = gemm_format::bf16;
-  static constexpr std::uint32_t k_passes = 8;
+  static constexpr std::uint32_t k_passes = 4;
   uint4 columns;
 
   __device__ void clear() {}
   __device__ void load(const std::byte* row, std::uint32_t block, std::uint32_t lane) {
     columns = __ldcs(reinterpret_cast<const uint4*>(row) + block * 8 + lane);
   }
-  __device__ void store(std::byte* group, float*, std::uint32_t r, std::uint32_t lane,
-                        bool live) const {
-    if (live) *reinterpret_cast<uint4*>(group + swizzled(r, lane * 16)) = columns;
+  __device__ void finish() {}
+  __device__ void store(std::byte* group, float*, std::uint32_t r, std::uint32_t lane) const {
+    *reinterpret_cast<uint4*>(group + swizzled(r, lane * 16)) = columns;
   }
 };
 
 // Four columns from each of 4 * lane + 0, 32.
 struct rounded_f32_piece {
   static constexpr gemm_format k_format = gemm_format::bf16;
-  static constexpr std::uint32_t k_passes = 4;
+  static constexpr std::uint32_t k_passes = 2;
   float4 halves[2];
+  __nv_bfloat162 pairs[4];
 
   __device__ void clear() {}
   __device__ void load(const std::byte* row, std::uint32_t block, std::uint32_t lane) {
@@ -37,24 +38,26 @@ struct rounded_f32_piece {
     halves[0] = __ldcs(at);
     halves[1] = __ldcs(at + 8);
   }
-  __device__ void store(std::byte* group, float*, std::uint32_t r, std::uint32_t lane,
-                        bool live) const {
-    if (!live) return;
+  __device__ void finish() {
 #pragma unroll
     for (std::uint32_t h = 0; h < 2; ++h) {
-      const float4& v = halves[h];
-      const __nv_bfloat162 pairs[2] = {__floats2bfloat162_rn(v.x, v.y),
-                                       __floats2bfloat162_rn(v.z, v.w)};
-      *reinterpret_cast<uint2*>(group + swizzled(r, h * 64 + lane * 8)) =
-          *reinterpret_cast<const uint2*>(pairs);
+      pairs[2 * h] = __floats2bfloat162_rn(halves[h].x, halves[h].y);
+      pairs[2 * h + 1] = __floats2bfloat162_rn(halves[h].z, halves[h].w);
     }
+  }
+  __device__ void store(std::byte* group, float*, std::uint32_t r, std::uint32_t lane) const {
+#pragma unroll
+    for (std::uint32_t h = 0; h < 2; ++h)
+      *reinterpret_cast<uint2*>(group + swizzled(r, h * 64 + lane * 8)) =
+          make_uint2(reinterpret_cast<const std::uint32_t&>(pairs[2 * h]),
+                     reinterpret_cast<const std::uint32_t&>(pairs[2 * h + 1]));
   }
 };
 
-template <row_piece Piece>
+template <row_piece Piece, bool ByRow>
 __global__ void __launch_bounds__(k_gather_threads, k_gather_blocks_per_multiprocessor)
     gather_rows_kernel(const gather_rows_args args, const gather_rows_plan plan) {
-  walk_rows<Piece>(args, plan);
+  gather_pieces<Piece, ByRow>(args, plan);
 }
 
 }  // namespace moetier::kernels::cuda

@@ -43,7 +43,8 @@ __device__ inline std::uint32_t largest_of_row(std::uint32_t most) {
 struct quantised_bf16_piece {
   static constexpr gemm_format k_format = gemm_format::fp8;
   static constexpr std::uint32_t k_passes = 4;
-  std::uint32_t words[8];  // two columns each
+  std::uint32_t words[8];  // two columns each; then codes in the first four
+  float scale;
 
   __device__ void clear() {
 #pragma unroll
@@ -60,30 +61,30 @@ struct quantised_bf16_piece {
       words[h * 4 + 3] = half.w;
     }
   }
-  __device__ void store(std::byte* group, float* scales, std::uint32_t r, std::uint32_t lane,
-                        bool live) const {
+  __device__ void finish() {
     std::uint32_t pair = 0;  // two magnitudes of 16 bits
 #pragma unroll
     for (std::uint32_t i = 0; i < 8; ++i) pair = __vmaxu2(pair, words[i] & 0x7fff7fffu);
     const block_scale s = scale_of(largest_of_row(max(pair & 0xffffu, pair >> 16) << 16));
-    if (!live) return;
+    const auto low = [](std::uint32_t w) { return __uint_as_float(w << 16); };
+    const auto high = [](std::uint32_t w) { return __uint_as_float(w & 0xffff0000u); };
 #pragma unroll
-    for (std::uint32_t h = 0; h < 2; ++h) {
-      std::uint32_t codes[2];
-#pragma unroll
-      for (std::uint32_t i = 0; i < 2; ++i) {
-        const std::uint32_t a = words[h * 4 + i * 2];
-        const std::uint32_t b = words[h * 4 + i * 2 + 1];
-        const auto low = [](std::uint32_t w) { return __uint_as_float(w << 16); };
-        const auto high = [](std::uint32_t w) { return __uint_as_float(w & 0xffff0000u); };
-        const std::uint32_t four = e4m3_pair(low(a) * s.inverse, high(a) * s.inverse) |
-                                   e4m3_pair(low(b) * s.inverse, high(b) * s.inverse) << 16;
-        codes[i] = (four & s.keep) | s.fill;
-      }
-      *reinterpret_cast<uint2*>(group + swizzled(r, h * 64 + lane * 8)) =
-          make_uint2(codes[0], codes[1]);
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint32_t a = words[2 * i];
+      const std::uint32_t b = words[2 * i + 1];
+      const std::uint32_t four = e4m3_pair(low(a) * s.inverse, high(a) * s.inverse) |
+                                 e4m3_pair(low(b) * s.inverse, high(b) * s.inverse) << 16;
+      words[i] = (four & s.keep) | s.fill;
     }
-    if (lane == 0) scales[r] = s.scale;
+    scale = s.scale;
+  }
+  __device__ void store(std::byte* group, float* scales, std::uint32_t r,
+                        std::uint32_t lane) const {
+#pragma unroll
+    for (std::uint32_t h = 0; h < 2; ++h)
+      *reinterpret_cast<uint2*>(group + swizzled(r, h * 64 + lane * 8)) =
+          make_uint2(words[2 * h], words[2 * h + 1]);
+    if (lane == 0) scales[r] = scale;
   }
 };
 
@@ -92,6 +93,8 @@ struct quantised_f32_piece {
   static constexpr gemm_format k_format = gemm_format::fp8;
   static constexpr std::uint32_t k_passes = 2;
   float4 quarters[4];
+  std::uint32_t codes[4];
+  float scale;
 
   __device__ void clear() {
 #pragma unroll
@@ -102,8 +105,7 @@ struct quantised_f32_piece {
 #pragma unroll
     for (std::uint32_t q = 0; q < 4; ++q) quarters[q] = __ldcs(at + q * 8);
   }
-  __device__ void store(std::byte* group, float* scales, std::uint32_t r, std::uint32_t lane,
-                        bool live) const {
+  __device__ void finish() {
     std::uint32_t most = 0;
 #pragma unroll
     for (const float4& q : quarters) {
@@ -111,23 +113,28 @@ struct quantised_f32_piece {
       most = max(max(most, max(bits(q.x), bits(q.y))), max(bits(q.z), bits(q.w)));
     }
     const block_scale s = scale_of(largest_of_row(most));
-    if (!live) return;
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const float4& q = quarters[i];
       const std::uint32_t four = e4m3_pair(q.x * s.inverse, q.y * s.inverse) |
                                  e4m3_pair(q.z * s.inverse, q.w * s.inverse) << 16;
-      *reinterpret_cast<std::uint32_t*>(group + swizzled(r, i * 32 + lane * 4)) =
-          (four & s.keep) | s.fill;
+      codes[i] = (four & s.keep) | s.fill;
     }
-    if (lane == 0) scales[r] = s.scale;
+    scale = s.scale;
+  }
+  __device__ void store(std::byte* group, float* scales, std::uint32_t r,
+                        std::uint32_t lane) const {
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i)
+      *reinterpret_cast<std::uint32_t*>(group + swizzled(r, i * 32 + lane * 4)) = codes[i];
+    if (lane == 0) scales[r] = scale;
   }
 };
 
-template <row_piece Piece>
+template <row_piece Piece, bool ByRow>
 __global__ void __launch_bounds__(k_gather_threads, k_gather_blocks_per_multiprocessor)
     quantise_rows_kernel(const gather_rows_args args, const gather_rows_plan plan) {
-  walk_rows<Piece>(args, plan);
+  gather_pieces<Piece, ByRow>(args, plan);
 }
 
 }  // namespace moetier::kernels::cuda

@@ -15,6 +15,7 @@
 
 namespace moetier::kernels::cuda {
 
+static_assert(1u << k_place_row_bits == 128, "rows of the largest tile");
 inline constexpr std::uint32_t k_no_slot = 0xffffffffu;
 inline constexpr std::uint32_t k_warps_at_once = 16;  // loads in flight
 // tiles | segments | groups of a slot as one number, so that one scan serves all three.
@@ -25,7 +26,10 @@ static_assert(k_row_tiles_entries_max / 8 + k_row_tiles_slots_max + k_row_tiles_
 
 struct row_tiles_shared {
   std::uint32_t has_page[k_row_tiles_slots_max / 32];  // one bit a slot
-  std::uint32_t place[k_row_tiles_slots_max];          // by slot: of this block's first entry
+  // By slot.
+  std::uint32_t segment_place[k_row_tiles_slots_max];  // of its first entry
+  std::uint32_t segment_tile[k_row_tiles_slots_max];   // its first tile
+  std::uint32_t before_block[k_row_tiles_slots_max];   // its entries in earlier blocks
   // By segment.
   std::uint32_t first_tile[k_row_tiles_slots_max + 1];
   std::uint32_t first_group[k_row_tiles_slots_max];
@@ -256,8 +260,11 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
   if (total != 0) {
     const auto segment = static_cast<std::uint32_t>(before >> k_segments_shift) &
                          (1u << (k_tiles_shift - k_segments_shift)) - 1;
-    shared.place[tid] = first_group * 8 + before_block;
-    shared.first_tile[segment] = static_cast<std::uint32_t>(before >> k_tiles_shift);
+    const auto first_tile = static_cast<std::uint32_t>(before >> k_tiles_shift);
+    shared.segment_place[tid] = first_group * 8;
+    shared.segment_tile[tid] = first_tile;
+    shared.before_block[tid] = before_block;
+    shared.first_tile[segment] = first_tile;
     shared.first_group[segment] = first_group;
     shared.rows[segment] = total;
     shared.slot[segment] = tid;
@@ -265,13 +272,22 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
   if (tid == 0) shared.first_tile[segments] = tiles;
   __syncthreads();
 
-  // Entries to their places.
+  // Entries to their places, and places of entries.
+  const std::uint32_t tile_shift = args.tile_rows == 128 ? 7 : 6;
 #pragma unroll
   for (std::uint32_t r = 0; r < k_row_tiles_rounds_max; ++r) {
     if (!ranks_entries || r >= plan.rounds) break;
-    if (slots[r] == k_no_slot) continue;
-    const std::uint32_t place = shared.place[slots[r]] + mine[slots[r]] + ranks[r];
-    args.tiles.entry_of[place] = static_cast<std::int32_t>(first + r * 32);
+    const std::uint32_t e = first + r * 32;
+    const std::uint32_t slot = slots[r];
+    std::int32_t place = -1;
+    if (slot != k_no_slot) {
+      const std::uint32_t row = shared.before_block[slot] + mine[slot] + ranks[r];
+      args.tiles.entry_of[shared.segment_place[slot] + row] = static_cast<std::int32_t>(e);
+      place = static_cast<std::int32_t>((shared.segment_tile[slot] + (row >> tile_shift))
+                                            << k_place_row_bits |
+                                        (row & (args.tile_rows - 1)));
+    }
+    if (args.tiles.place_of != nullptr && e < live) args.tiles.place_of[e] = place;
   }
 
   // Tiles, shared among the blocks: the segment of each by bisection.

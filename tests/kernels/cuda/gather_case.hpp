@@ -16,6 +16,7 @@ struct gather_shape {
   std::uint32_t slots = 3;
   std::uint32_t tile_rows = 64;
   bool zero_idle = false;
+  bool by_row = false;  // where a row has several positions
 };
 
 struct gather_case {
@@ -39,6 +40,8 @@ struct gather_case {
   }
   std::size_t out_pitch() const { return shape.hidden_size * std::size_t{4} + 16; }
   gather_rows_args args() {
+    tile_table tiles = table.args().tiles;
+    if (!shape.by_row) tiles.place_of = nullptr;
     return {.rows = rows.data(),
             .row_pitch_bytes = pitch,
             .row_as = shape.row_as,
@@ -47,10 +50,10 @@ struct gather_case {
             .hidden_size = shape.hidden_size,
             .slots = shape.slots,
             .tile_rows = shape.tile_rows,
-            .tiles = table.args().tiles,
+            .tiles = tiles,
             .x = x.data(),
-            .slot_ids = shape.zero_idle ? table.slot_ids.data() : nullptr,
             .rows_live = &table.rows_live,
+            .slot_ids = shape.zero_idle ? table.slot_ids.data() : nullptr,
             .out = out.data(),
             .out_pitch_bytes = out_pitch(),
             .out_as = out_type::f32};

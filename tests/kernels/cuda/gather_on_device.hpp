@@ -19,13 +19,17 @@ inline void expect_twin_gather(gather_case& c, gather_launcher launch, const dev
   const auto header = on_device(std::vector{c.table.header});
   const auto tiles = on_device(c.table.tiles);
   const auto entry_of = on_device(c.table.entry_of);
+  const auto place_of = on_device(c.table.place_of);
   gather_rows_args args = c.args();
   args.rows = rows.get();
   args.x = x.get();
   args.out = out.get();
   args.slot_ids = c.shape.zero_idle ? ids.get() : nullptr;
   args.rows_live = live.get();
-  args.tiles = {.header = header.get(), .tiles = tiles.get(), .entry_of = entry_of.get()};
+  args.tiles = {.header = header.get(),
+                .tiles = tiles.get(),
+                .entry_of = entry_of.get(),
+                .place_of = c.shape.by_row ? place_of.get() : nullptr};
   ASSERT_EQ(launch(args, size, nullptr).error, 0);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   ASSERT_TRUE(reference::gather_rows(c.args(), c.shape.format).ok());

@@ -114,6 +114,12 @@ TEST(gather_rows, refuses_what_does_not_fit_blocks_or_vectors) {
   EXPECT_TRUE(refused([](gather_rows_args& a) { a.tile_rows = 32; }));
   EXPECT_TRUE(refused([](gather_rows_args& a) { a.k_in = 2; }));  // zeros need one position
   EXPECT_TRUE(refused([](gather_rows_args& a) { a.out = nullptr; }));
+  EXPECT_TRUE(refused([&](gather_rows_args& a) {
+    a.slot_ids = nullptr;
+    a.k_in = 2;
+    a.tiles.place_of = c.table.place_of.data();
+    a.rows_live = nullptr;
+  }));
 }
 
 TEST(gather_rows_launch, cuts_tiles_only_as_far_as_the_device_needs) {
@@ -122,7 +128,7 @@ TEST(gather_rows_launch, cuts_tiles_only_as_far_as_the_device_needs) {
   EXPECT_EQ(
       full,
       (gather_rows_plan{
-          .grid = 528, .tiles = 160, .part_groups = 16, .parts = 1, .blocks = 56, .chunks = 7}));
+          .grid = 528, .blocks = 56, .chunks = 7, .tiles = 160, .part_groups = 16, .parts = 1}));
   args.rows_cap = 64;
   const gather_rows_plan few = plan_gather_rows(args, gemm_format::fp8, {});
   EXPECT_EQ(few.part_groups, 2u);
@@ -130,6 +136,21 @@ TEST(gather_rows_launch, cuts_tiles_only_as_far_as_the_device_needs) {
   args.rows_cap = 1;
   EXPECT_EQ(plan_gather_rows(args, gemm_format::fp8, {}).grid, 8u * 7);
   EXPECT_EQ(plan_gather_rows(args, gemm_format::bf16, {}).blocks, 112u);
+}
+
+TEST(gather_rows_launch, goes_by_row_where_rows_have_several_entries_and_places_are_known) {
+  std::int32_t place = 0;
+  gather_rows_args args{
+      .rows_cap = 70, .k_in = 8, .hidden_size = 2112, .slots = 32, .tile_rows = 128};
+  EXPECT_FALSE(plan_gather_rows(args, gemm_format::bf16, {}).by_row);
+  args.tiles.place_of = &place;
+  // 18 times four rows, 5 chunks: 90 warps.
+  EXPECT_EQ(plan_gather_rows(args, gemm_format::bf16, {}),
+            (gather_rows_plan{.by_row = true, .grid = 12, .blocks = 33, .chunks = 5}));
+  args.rows_cap = 100000;
+  EXPECT_EQ(plan_gather_rows(args, gemm_format::bf16, {}).grid, 528u);
+  args.k_in = 1;
+  EXPECT_FALSE(plan_gather_rows(args, gemm_format::bf16, {}).by_row);
 }
 
 TEST(gather_rows_launch, reaches_every_group_of_every_tile) {

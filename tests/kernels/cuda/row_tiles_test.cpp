@@ -24,6 +24,7 @@ TEST(row_tiles, lie_segment_after_segment_with_entries_in_ascending_number) {
                   -1, -1, -1, -1, 5,  -1, -1, -1, -1, -1, -1, -1}));
   EXPECT_EQ(c.segment_tile, (ints{0, 1, 2, 3, k_tiles_poison}));
   EXPECT_EQ(ints(c.tile_segment.begin(), c.tile_segment.begin() + 3), (ints{0, 1, 2}));
+  EXPECT_EQ(c.place_of, (ints{1 << 7, 0, -1, 1 << 7 | 1, 1 << 7 | 2, 2 << 7}));
   EXPECT_EQ(c.tiles[1].slot, 2);
   EXPECT_EQ(c.tiles[1].first_group, 1);
   EXPECT_EQ(c.tiles[1].groups, 1);
@@ -53,6 +54,10 @@ void expect_law(tiles_case& c) {
       EXPECT_EQ(c.tile_segment[tile], static_cast<int>(segment));
       for (std::size_t q = 0; q < groups * 8; ++q) {
         EXPECT_EQ(c.entry_of[group * 8 + q], q < rows ? wanted[at + q] : -1);
+        if (q < rows) {
+          EXPECT_EQ(c.place_of[static_cast<std::size_t>(wanted[at + q])],
+                    static_cast<int>(tile << k_place_row_bits | q));
+        }
       }
       ++tile;
       group += static_cast<std::uint32_t>(groups);
@@ -92,6 +97,7 @@ TEST(row_tiles, do_not_look_behind_the_live_rows) {
   c.group();
   EXPECT_EQ(c.status, 0u);
   EXPECT_EQ(c.header.entries, 2u);
+  EXPECT_EQ(c.place_of[2], k_tiles_poison);
   c.rows_live = 77;  // more than the cap: the cap counts
   c.rows_cap = 1;
   c.group();
@@ -110,6 +116,15 @@ TEST(row_tiles, are_none_when_nothing_is_live) {
     EXPECT_EQ(c.segment_tile[0], 0);
     EXPECT_EQ(c.entry_of[0], k_tiles_poison);
   }
+}
+
+TEST(row_tiles, come_without_places_of_entries_where_nobody_wants_them) {
+  tiles_case c({1, 0}, 1, 2, 64);
+  row_tiles_args args = c.args();
+  args.tiles.place_of = nullptr;
+  ASSERT_TRUE(reference::make_row_tiles(args).ok());
+  EXPECT_EQ(c.header.entries, 2u);
+  EXPECT_EQ(c.place_of, (ints{k_tiles_poison, k_tiles_poison}));
 }
 
 TEST(row_tiles, report_the_first_bad_slot_and_drop_its_entries) {

@@ -54,6 +54,27 @@ TEST_F(sm90_fp8_quantise_rows, equals_its_twin_on_values_at_the_edges) {
   }
 }
 
+TEST_F(sm90_fp8_quantise_rows, equals_its_twin_by_row) {
+  for (const row_type type : {row_type::bf16, row_type::f32}) {
+    for (const std::uint32_t k : {2u, 8u, 11u}) {
+      for (const std::uint32_t rows : {1u, 9u, 130u, 1500u}) {
+        SCOPED_TRACE(testing::Message() << rows << " rows of " << k << " positions");
+        gather_case c({.row_as = type,
+                       .rows = rows,
+                       .k_in = k,
+                       .hidden_size = rows == 1500 ? 640u : 2176u,
+                       .slots = 19,
+                       .tile_rows = k == 8 ? 64u : 128u,
+                       .by_row = true});
+        expect_twin_gather(c, quantise_rows, size);
+        c.table.rows_live = rows - rows / 3;
+        c.table.group();
+        expect_twin_gather(c, quantise_rows, size);
+      }
+    }
+  }
+}
+
 TEST_F(sm90_fp8_quantise_rows, zeroes_live_rows_that_ask_nothing_and_no_other) {
   gather_case c({.rows = 300, .hidden_size = 256, .zero_idle = true});
   c.table.rows_live = 250;

@@ -19,13 +19,15 @@ void expect_twin(tiles_case& c) {
   const auto segment_tile = on_device(c.segment_tile);
   const auto tile_segment = on_device(c.tile_segment);
   const auto entry_of = on_device(c.entry_of);
+  const auto place_of = on_device(c.place_of);
   const auto scratch = on_device(std::vector<std::byte>(scratch_bytes, std::byte{0xcc}));
   const auto status = on_device(std::vector<std::uint32_t>{0});
   row_tiles_args args = c.args();
   args.slot_ids = ids.get();
   args.rows_live = live.get();
   args.pages = pages.get();
-  args.tiles = {header.get(), tiles.get(), segment_tile.get(), tile_segment.get(), entry_of.get()};
+  args.tiles = {header.get(),       tiles.get(),    segment_tile.get(),
+                tile_segment.get(), entry_of.get(), place_of.get()};
   args.scratch = scratch.get();
   args.scratch_bytes = scratch_bytes;
   args.status = status.get();
@@ -38,6 +40,7 @@ void expect_twin(tiles_case& c) {
   EXPECT_TRUE(on_host(segment_tile, c.segment_tile.size()) == c.segment_tile);
   EXPECT_TRUE(on_host(tile_segment, c.tile_segment.size()) == c.tile_segment);
   EXPECT_TRUE(on_host(entry_of, c.entry_of.size()) == c.entry_of);
+  EXPECT_TRUE(on_host(place_of, c.place_of.size()) == c.place_of);
   EXPECT_EQ(on_host(status, 1).front() & 0xffu, c.status & 0xffu);
 }
 

@@ -24,7 +24,7 @@ struct tiles_case {
   std::vector<const std::byte*> pages;
   tile_header header{.tiles = 9, .segments = 9, .groups = 9, .entries = 9};
   std::vector<row_tile> tiles;
-  std::vector<std::int32_t> segment_tile, tile_segment, entry_of;
+  std::vector<std::int32_t> segment_tile, tile_segment, entry_of, place_of;
   std::uint32_t status = 0;
 
   tiles_case(std::vector<std::int32_t> ids, std::uint32_t positions, std::uint32_t slots,
@@ -39,7 +39,8 @@ struct tiles_case {
               {k_tiles_poison, k_tiles_poison, k_tiles_poison, k_tiles_poison}),
         segment_tile(slots + 1, k_tiles_poison),
         tile_segment(tiles.size(), k_tiles_poison),
-        entry_of(groups_max(slot_ids.size(), slots, tile_rows) * std::size_t{8}, k_tiles_poison) {}
+        entry_of(groups_max(slot_ids.size(), slots, tile_rows) * std::size_t{8}, k_tiles_poison),
+        place_of(slot_ids.size(), k_tiles_poison) {}
   tiles_case(const tiles_case&) = delete;
   tiles_case& operator=(const tiles_case&) = delete;
 
@@ -56,7 +57,8 @@ struct tiles_case {
                       .tiles = tiles.data(),
                       .segment_tile = segment_tile.data(),
                       .tile_segment = tile_segment.data(),
-                      .entry_of = entry_of.data()},
+                      .entry_of = entry_of.data(),
+                      .place_of = place_of.data()},
             .scratch = reinterpret_cast<std::byte*>(scratch_.data()),
             .scratch_bytes = scratch_.size() * sizeof scratch_[0],
             .status = &status};

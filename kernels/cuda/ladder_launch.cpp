@@ -10,10 +10,13 @@
 namespace moetier::kernels::cuda {
 namespace {
 
-// Chunks of seven blocks for FC1 and four for FC2 cost a whole unit next to nothing and give one
-// row of a large expert a unit for every multiprocessor.
+// At least so many blocks a chunk: that costs a whole unit next to nothing and gives one row of a
+// large expert a unit for nearly every multiprocessor.
 constexpr std::uint32_t k_fc1_chunk_blocks = 7;
 constexpr std::uint32_t k_fc2_chunk_blocks = 4;
+// 96 KB in flight a multiprocessor draw all that memory gives; more of them land all at once and
+// late, where fewer land one after the other and are multiplied meanwhile.
+constexpr std::uint32_t k_stages_in_flight = 3;
 
 constexpr std::uint32_t k_ring_alignment = 1024;  // of a swizzled operand
 
@@ -44,6 +47,7 @@ void place_shared_memory(ladder_launch& l, const page_layout& page, std::uint32_
          k_ring_alignment);
   const std::uint32_t room = shared_max > l.ring_at ? shared_max - l.ring_at : 0;
   l.stages = std::min(room / l.stage_bytes, k_ladder_stages_max);
+  l.fc1_stages_in_flight = std::min(l.stages, k_stages_in_flight);
   l.shared_bytes = l.ring_at + l.stages * l.stage_bytes;
 }
 
@@ -64,12 +68,11 @@ std::optional<ladder_launch> plan_ladder(const gemm_shape& shape, std::uint32_t 
   l.tile_rows = tile_rows;
   l.fc1 = product(page.fc1_strips, page.fc1_blocks, k_fc1_chunk_blocks);
   l.fc2 = product(page.fc2_strips, page.fc2_blocks, k_fc2_chunk_blocks);
-  l.split_units = l.blocks;
   l.split_groups = l.blocks;
   place_shared_memory(l, page, device.shared_bytes_max);
   if (l.stages < k_ladder_stages_min) return std::nullopt;
 
-  l.counters = gemm_counters::first_tile + tiles_cap + 2 * k_ladder_epilogue_warps * l.split_units;
+  l.counters = gemm_counters::first_tile + tiles_cap + 2 * k_ladder_epilogue_warps * l.split_groups;
   l.partials_bytes = std::uint64_t{l.fc1.k.chunks + l.fc2.k.chunks} * l.split_groups *
                      k_group_rows * k_unit_rows * sizeof(float);
   return l;
@@ -81,10 +84,10 @@ std::string to_string(const ladder_launch& l) {
                        p.k.chunk_blocks);
   };
   return fmt::format(
-      "{} ladder: {} blocks x {} threads, rows {}, {} stages of {} B, shared {} B; fc1 {}; fc2 {}; "
-      "split up to {} units, {} groups; {} counters, partials {} B",
+      "{} ladder: {} blocks x {} threads, rows {}, {} stages of {} B, {} of fc1 in flight, shared {} B; fc1 {}; fc2 {}; "
+      "split up to {} groups; {} counters, partials {} B",
       l.format == gemm_format::fp8 ? "fp8" : "bf16", l.blocks, l.threads, l.tile_rows, l.stages,
-      l.stage_bytes, l.shared_bytes, product(l.fc1), product(l.fc2), l.split_units, l.split_groups,
+      l.stage_bytes, l.fc1_stages_in_flight, l.shared_bytes, product(l.fc1), product(l.fc2), l.split_groups,
       l.counters, l.partials_bytes);
 }
 

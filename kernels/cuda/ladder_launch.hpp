@@ -40,11 +40,12 @@ struct k_chunks {
   bool operator==(const k_chunks&) const = default;
 };
 
-// Requires: blocks >= 1, chunk_blocks_wanted >= 1.
-constexpr k_chunks cut_k(std::uint32_t blocks, std::uint32_t chunk_blocks_wanted) noexcept {
-  const std::uint64_t wanted = ceil_div(blocks, chunk_blocks_wanted);
-  const std::uint64_t most = wanted < k_ladder_chunks_max ? wanted : k_ladder_chunks_max;
-  const auto chunk_blocks = static_cast<std::uint32_t>(ceil_div(blocks, most));
+// Requires: blocks >= 1, chunk_blocks_min >= 1 (a K of fewer blocks is one chunk).
+constexpr k_chunks cut_k(std::uint32_t blocks, std::uint32_t chunk_blocks_min) noexcept {
+  const std::uint32_t most = blocks / chunk_blocks_min;
+  const std::uint32_t wanted =
+      most == 0 ? 1 : (most < k_ladder_chunks_max ? most : k_ladder_chunks_max);
+  const auto chunk_blocks = static_cast<std::uint32_t>(ceil_div(blocks, wanted));
   return {.blocks = blocks,
           .chunks = static_cast<std::uint32_t>(ceil_div(blocks, chunk_blocks)),
           .chunk_blocks = chunk_blocks};
@@ -68,9 +69,8 @@ struct ladder_launch {
   ladder_product fc1{};
   ladder_product fc2{};
 
-  // A product is split over K where that makes more units than blocks could otherwise take up:
-  // at most split_units whole units, of at most split_groups groups of rows together.
-  std::uint32_t split_units = 0;
+  // A product may be split over K while its groups of rows times its pairs are at most this: what
+  // the partial sums have room for.
   std::uint32_t split_groups = 0;
 
   // Shared memory: barriers and records, then these.
@@ -80,6 +80,7 @@ struct ladder_launch {
   std::uint32_t ring_at = 0;
   std::uint32_t stage_bytes = 0;  // two weight tiles, then the activations of as much of K
   std::uint32_t stages = 0;
+  std::uint32_t fc1_stages_in_flight = 0;  // weights of FC1 that are asked for and not yet there
   std::uint32_t shared_bytes = 0;
 
   // Of the workspace.

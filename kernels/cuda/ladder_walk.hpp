@@ -41,13 +41,21 @@ struct ladder_walk {
   std::uint32_t counters = 0;
 };
 
-// Units that share their sums, one for each chunk of K: where whole units are too few to draw what
-// memory can give, and their partial sums are bounded.
+// Adding up partial sums takes about as long as multiplying so many blocks of K.
+inline constexpr std::uint32_t k_ladder_exchange_blocks = 7;
+
+// Units of one tile and pair: one for each chunk of K where that shortens the longest block's work
+// by more than the exchange costs. Whole units of a product that does not fill the grid take
+// k.blocks; split evenly over all blocks they would take k.blocks * units / grid, but a chunk at
+// least.
 constexpr std::uint32_t parts_of(const ladder_launch& launch, const ladder_product& product,
                                  std::uint32_t tiles, std::uint32_t groups) noexcept {
-  const bool split =
-      std::uint64_t{tiles} * product.pairs <= launch.split_units &&
-      std::uint64_t{groups} * product.pairs <= launch.split_groups;
+  const std::uint64_t units = std::uint64_t{tiles} * product.pairs;
+  const bool split = units < launch.blocks &&
+                     std::uint64_t{groups} * product.pairs <= launch.split_groups &&
+                     product.k.blocks * (launch.blocks - units) >=
+                         std::uint64_t{k_ladder_exchange_blocks} * launch.blocks &&
+                     product.k.blocks >= product.k.chunk_blocks + k_ladder_exchange_blocks;
   return split ? product.k.chunks : 1;
 }
 

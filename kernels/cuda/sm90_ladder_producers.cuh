@@ -97,6 +97,8 @@ __device__ __forceinline__ void produce_weights(const block& b, std::uint32_t fi
   const std::uint64_t again = ptx::policy_evict_normal();
   lookahead next(b, first_number);
   ring_place place{.stage = 0, .parity = 1};
+  ring_place landing{};  // the oldest stage not yet known to be full
+  std::uint32_t in_flight = 0;
   for (std::uint32_t count = 0;; ++count) {
     // Name the unit.
     const std::uint32_t q = record_of(count);
@@ -121,11 +123,21 @@ __device__ __forceinline__ void produce_weights(const block& b, std::uint32_t fi
                             r.unit.pair * k_unit_strips * strip_bytes +
                             std::uint64_t{r.unit.first_block} * k_tile_bytes;
     const ring_place first_place = place;
+    const std::uint32_t most_in_flight = r.unit.phase == ladder_phase::fc1
+                                             ? b.launch.fc1_stages_in_flight
+                                             : b.launch.stages;
     bool claimed = false;
     for (std::uint32_t k = r.unit.first_block; k < r.unit.end_block; ++k) {
       const std::uint32_t full = barrier(s.stage_full[place.stage]);
       const std::uint32_t to = ptx::shared_address(b.stage(place.stage));
       ptx::wait(barrier(s.stage_free[place.stage]), place.parity);
+      // FC2's stages may wait long for activations: they are bounded by the ring alone.
+      while (in_flight >= most_in_flight) {
+        ptx::wait(barrier(s.stage_full[landing.stage]), landing.parity);
+        landing.advance(b.launch.stages);
+        --in_flight;
+      }
+      ++in_flight;
       ptx::arrive_expecting(full, r.unit.strips * k_tile_bytes);
       ptx::copy_in(to, from, k_tile_bytes, full, policy);
       if (r.unit.strips == k_unit_strips)

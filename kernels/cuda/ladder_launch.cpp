@@ -40,8 +40,8 @@ void place_shared_memory(ladder_launch& l, const page_layout& page, std::uint32_
   l.scale_bytes = 2 * std::max(page.scale_pitch1, page.scale_pitch2) * 4;
   l.scales_at = up(sizeof(ladder_shared), 16);
   l.staging_at = l.scales_at + k_ladder_records * l.scale_bytes;
-  l.ring_at = up(l.staging_at + std::uint64_t{l.tile_rows} * k_ladder_staging_pitch * 4,
-                 k_ring_alignment);
+  l.ring_at =
+      up(l.staging_at + std::uint64_t{l.tile_rows} * k_ladder_staging_pitch * 4, k_ring_alignment);
   l.stage_bytes =
       up(k_unit_strips * k_tile_bytes + l.tile_rows / k_group_rows * group_bytes(l.format),
          k_ring_alignment);
@@ -72,7 +72,7 @@ std::optional<ladder_launch> plan_ladder(const gemm_shape& shape, std::uint32_t 
   place_shared_memory(l, page, device.shared_bytes_max);
   if (l.stages < k_ladder_stages_min) return std::nullopt;
 
-  l.counters = gemm_counters::first_tile + tiles_cap + 2 * k_ladder_epilogue_warps * l.split_groups;
+  l.counters = gemm_counters::first_tile + tiles_cap;
   l.partials_bytes = std::uint64_t{l.fc1.k.chunks + l.fc2.k.chunks} * l.split_groups *
                      k_group_rows * k_unit_rows * sizeof(float);
   return l;
@@ -84,11 +84,12 @@ std::string to_string(const ladder_launch& l) {
                        p.k.chunk_blocks);
   };
   return fmt::format(
-      "{} ladder: {} blocks x {} threads, rows {}, {} stages of {} B, {} of fc1 in flight, shared {} B; fc1 {}; fc2 {}; "
+      "{} ladder: {} blocks x {} threads, rows {}, {} stages of {} B, {} of fc1 in flight, shared "
+      "{} B; fc1 {}; fc2 {}; "
       "split up to {} groups; {} counters, partials {} B",
       l.format == gemm_format::fp8 ? "fp8" : "bf16", l.blocks, l.threads, l.tile_rows, l.stages,
-      l.stage_bytes, l.fc1_stages_in_flight, l.shared_bytes, product(l.fc1), product(l.fc2), l.split_groups,
-      l.counters, l.partials_bytes);
+      l.stage_bytes, l.fc1_stages_in_flight, l.shared_bytes, product(l.fc1), product(l.fc2),
+      l.split_groups, l.counters, l.partials_bytes);
 }
 
 }  // namespace moetier::kernels::cuda

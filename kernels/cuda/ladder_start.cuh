@@ -13,9 +13,10 @@ namespace moetier::kernels::cuda::ladder {
 
 inline bool fits(const expert_gemm_args& args, const ladder_launch& launch, gemm_format format) {
   const page_layout& page = args.layout;
-  return launch.format == format && args.shape.format == format && page == page_layout_of(args.shape) &&
-         launch.fc1.strips == page.fc1_strips && launch.fc1.k.blocks == page.fc1_blocks &&
-         launch.fc2.strips == page.fc2_strips && launch.fc2.k.blocks == page.fc2_blocks &&
+  return launch.format == format && args.shape.format == format &&
+         page == page_layout_of(args.shape) && launch.fc1.strips == page.fc1_strips &&
+         launch.fc1.k.blocks == page.fc1_blocks && launch.fc2.strips == page.fc2_strips &&
+         launch.fc2.k.blocks == page.fc2_blocks &&
          (format == gemm_format::bf16 || args.activation == gemm_activation::swiglu) &&
          args.pages != nullptr && args.tiles.header != nullptr && args.tiles.tiles != nullptr &&
          args.tiles.entry_of != nullptr && args.x != nullptr && args.mid != nullptr &&

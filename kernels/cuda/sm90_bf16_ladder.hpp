@@ -13,6 +13,6 @@ namespace moetier::kernels::cuda {
 
 // Refused where args and launch are of different shapes or formats, or a pointer is missing.
 launch_status launch_bf16_ladder(const expert_gemm_args& args, const ladder_launch& launch,
-                                bool programmatic, void* stream) noexcept;
+                                 bool programmatic, void* stream) noexcept;
 
 }  // namespace moetier::kernels::cuda

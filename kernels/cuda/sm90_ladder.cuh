@@ -17,7 +17,8 @@
 // pages, router weights and counters were complete before it began. This holds where the grid
 // before is the row quantiser or gather and was itself launched plainly, after the grouping.
 //
-// Any failed wait sets *status; the launch then ends, its output void.
+// Any failed wait sets *status; the launch then ends, its output void, and the workspace must be
+// initialised again.
 
 #include <cstddef>
 #include <cstdint>
@@ -65,11 +66,11 @@ __device__ __forceinline__ void make_barriers(const ladder_launch& launch, ladde
 __device__ __forceinline__ void leave(const block& b) {
   const std::uint32_t lane = threadIdx.x;
   std::uint32_t before = 0;
-  if (lane == 0)
-    before = ptx::add_acquire_release(b.args.counters + gemm_counters::blocks_left, 1);
+  if (lane == 0) before = ptx::add_acquire_release(b.args.counters + gemm_counters::blocks_left, 1);
   before = __shfl_sync(~0u, before, 0);
   if (before + 1 != gridDim.x) return;
-  for (std::uint32_t i = lane; i < b.walk.counters; i += 32) b.args.counters[i] = 0;
+  const std::uint32_t used = gemm_counters::first_tile + b.walk.tiles;
+  for (std::uint32_t i = lane; i < used; i += 32) b.args.counters[i] = 0;
 }
 
 // Requires: grid, threads and shared memory as launch says; pointers of args at multiples of 16;

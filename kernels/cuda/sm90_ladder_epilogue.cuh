@@ -2,8 +2,8 @@
 // The two epilogue warps of a ladder block: each takes every other row of a unit's sums from the
 // staging tile while the math warps go on. FC1: bias, activation, and the row's next activations as
 // codes or bf16, into tiles again. FC2: bias, router weight, and the entry's output row. Sums of a
-// split product go to memory first; the warp that comes last of its parts adds them all, in
-// ascending chunks, so the bits are those of a whole unit.
+// split product go to memory first; the block of the last chunk waits for them and adds them all,
+// in ascending chunks, so the bits are those of a whole unit.
 
 #include <cstddef>
 #include <cstdint>
@@ -68,9 +68,8 @@ __device__ __forceinline__ std::uint32_t magnitude(float v) {
   return __float_as_uint(v) & 0x7fffffffu;  // compares like the value, NaN above all
 }
 __device__ __forceinline__ quantised quantise(float4 v) {
-  const std::uint32_t most =
-      __reduce_max_sync(~0u, max(max(magnitude(v.x), magnitude(v.y)),
-                                 max(magnitude(v.z), magnitude(v.w))));
+  const std::uint32_t most = __reduce_max_sync(
+      ~0u, max(max(magnitude(v.x), magnitude(v.y)), max(magnitude(v.z), magnitude(v.w))));
   // most / 448, correctly rounded wherever the quotient is a normal number (all significands were
   // tried), without the branch of a full division: rows then overlap.
   constexpr float k_reciprocal = 1.0F / 448.0F;
@@ -84,67 +83,119 @@ __device__ __forceinline__ quantised quantise(float4 v) {
   };
   const std::uint32_t codes = pair(v.x, v.y) | pair(v.z, v.w) << 16;
   const bool finite = most < 0x7f800000u;
-  return {.codes = most == 0 ? 0u : finite ? codes : 0x7f7f7f7fu,
-          .scale = most == 0 ? 1.0F : finite ? scale : __uint_as_float(0x7fc00000u)};
+  return {.codes = most == 0 ? 0u
+                   : finite  ? codes
+                             : 0x7f7f7f7fu,
+          .scale = most == 0 ? 1.0F
+                   : finite  ? scale
+                             : __uint_as_float(0x7fc00000u)};
 }
 
 // ---- sums of a split unit
 // ------------------------------------------------------------------------
 
-// Leaves this warp's rows of the chunk among the partials. True in the warp that comes last: its
-// rows in the staging tile are then the sums over all chunks.
-__device__ __forceinline__ bool gather_parts(const block& b, const ladder_record& r,
-                                             std::uint32_t warp, std::uint32_t lane) {
-  const ladder_unit& unit = r.unit;
-  const ladder_product& product = b.product(unit.phase);
-  const bool fc1 = unit.phase == ladder_phase::fc1;
+__device__ __forceinline__ bool is_sum(uint4 v) {
+  return v.x != k_no_sum && v.y != k_no_sum && v.z != k_no_sum && v.w != k_no_sum;
+}
+__device__ __forceinline__ std::uint32_t as_sum(float v) {
+  const std::uint32_t bits = __float_as_uint(v);
+  return bits == k_no_sum ? 0x7fffffffu : bits;
+}
+__device__ __forceinline__ float4 as_f32(uint4 v) {
+  return make_float4(__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z),
+                     __uint_as_float(v.w));
+}
+
+// The partial sums of one tile and pair, as one warp sees them.
+struct part_sums {
+  uint4* first = nullptr;  // of chunk 0, at this lane's columns
+  std::uint64_t chunk_step = 0;
+  std::uint32_t strips = 0;
+
+  static constexpr std::uint32_t k_row_step = k_unit_rows / 4;
+  static constexpr std::uint32_t k_strip_step = k_tile_rows / 4;
+};
+__device__ __forceinline__ part_sums part_sums_of(const block& b, const ladder_record& r,
+                                                  std::uint32_t lane) {
+  constexpr std::uint64_t group_step = k_group_rows * part_sums::k_row_step;
+  ladder_unit chunk0 = r.unit;
+  chunk0.chunk = 0;
+  const std::uint64_t product_first =
+      r.unit.phase == ladder_phase::fc1
+          ? 0
+          : std::uint64_t{b.launch.fc1.k.chunks} * b.launch.split_groups;
+  const std::uint64_t group =
+      product_first + partial_group(b.product(r.unit.phase), chunk0, r.tile);
+  return {.first = reinterpret_cast<uint4*>(b.args.partials) + group * group_step + lane,
+          .chunk_step = static_cast<std::uint32_t>(r.tile.groups) * group_step,
+          .strips = r.unit.strips};
+}
+
+// Any chunk but the last: leaves this warp's rows of its sums for the last one's block.
+__device__ __forceinline__ void leave_part(const block& b, const ladder_record& r,
+                                           std::uint32_t warp, std::uint32_t lane) {
+  const part_sums parts = part_sums_of(b, r, lane);
+  uint4* const own = parts.first + r.unit.chunk * parts.chunk_step;
   const auto rows = static_cast<std::uint32_t>(r.tile.rows);
-  const std::uint32_t columns = unit.strips * k_tile_rows;
-  const std::uint64_t chunk_floats =
-      std::uint64_t{static_cast<std::uint32_t>(r.tile.groups)} * k_group_rows * k_unit_rows;
-  float* const own = b.args.partials +
-                     (fc1 ? 0 : b.launch.fc1.k.chunks * std::uint64_t{b.launch.split_groups} *
-                                    k_group_rows * k_unit_rows) +
-                     partial_group(product, unit, r.tile) * k_group_rows * k_unit_rows;
-  const float* const all = own - unit.chunk * chunk_floats;
-
   for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps)
-    for (std::uint32_t c = 4 * lane; c < columns; c += 128)
-      __stcg(reinterpret_cast<float4*>(own + q * k_unit_rows + c),
-             *reinterpret_cast<const float4*>(b.staging() + q * k_ladder_staging_pitch + c));
-  __syncwarp();
-  std::uint32_t before = 0;
-  if (lane == 0)
-    before = ptx::add_acquire_release(
-        b.args.counters + (fc1 ? b.walk.fc1_split_counters : b.walk.fc2_split_counters) +
-            (unit.tile * product.pairs + unit.pair) * k_ladder_epilogue_warps + warp,
-        1);
-  before = __shfl_sync(~0u, before, 0);
-  if (before + 1 != unit.parts) return false;
+    for (std::uint32_t strip = 0; strip < parts.strips; ++strip) {
+      const float4 v = *reinterpret_cast<const float4*>(b.staging() + q * k_ladder_staging_pitch +
+                                                        strip * k_tile_rows + 4 * lane);
+      ptx::store_relaxed(own + q * part_sums::k_row_step + strip * part_sums::k_strip_step,
+                         make_uint4(as_sum(v.x), as_sum(v.y), as_sum(v.z), as_sum(v.w)));
+    }
+}
 
+// The last chunk: waits for the others' sums and adds them up in ascending chunks, its own from the
+// staging tile last; the result replaces its own. Units of lower number are all under way, so they
+// arrive; a wait that expires nevertheless voids the output.
+__device__ __forceinline__ void gather_parts(const block& b, const ladder_record& r,
+                                             std::uint32_t warp, std::uint32_t lane) {
+  const part_sums parts = part_sums_of(b, r, lane);
+  const std::uint32_t others = r.unit.parts - 1;
+  const auto rows = static_cast<std::uint32_t>(r.tile.rows);
   for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps) {
     // All loads of a row before the first sum: one latency instead of many.
-    float4 parts[k_unit_strips][k_ladder_chunks_max];
+    uint4* const row = parts.first + q * part_sums::k_row_step;
+    uint4 v[k_unit_strips][k_ladder_chunks_max - 1];
+    const auto for_each = [&](auto&& use) {
 #pragma unroll
-    for (std::uint32_t strip = 0; strip < k_unit_strips; ++strip)
+      for (std::uint32_t strip = 0; strip < k_unit_strips; ++strip)
 #pragma unroll
-      for (std::uint32_t i = 0; i < k_ladder_chunks_max; ++i)
-        if (i < unit.parts && strip < unit.strips)
-          parts[strip][i] = __ldcg(reinterpret_cast<const float4*>(
-              all + i * chunk_floats + q * k_unit_rows + strip * k_tile_rows + 4 * lane));
+        for (std::uint32_t i = 0; i < k_ladder_chunks_max - 1; ++i)
+          if (i < others && strip < parts.strips)
+            use(v[strip][i], row + i * parts.chunk_step + strip * part_sums::k_strip_step);
+    };
+    std::uint64_t start_ns = 0;
+    for (;;) {
+      bool complete = true;
+      for_each([](uint4& to, const uint4* from) { to = ptx::load_relaxed(from); });
+      for_each([&](const uint4& part, const uint4*) { complete = complete && is_sum(part); });
+      if (__all_sync(~0u, complete)) break;
+      const std::uint64_t now = ptx::now_ns();
+      start_ns = start_ns == 0 ? now : start_ns;
+      if (__any_sync(~0u, now - start_ns > b.args.deadline_ns)) {
+        ptx::report(b.args.status, device_failure::wait_expired,
+                    static_cast<std::uint32_t>(r.tile.slot));
+        break;
+      }
+    }
+    for_each([](const uint4&, uint4* from) {
+      ptx::store_relaxed(from, make_uint4(k_no_sum, k_no_sum, k_no_sum, k_no_sum));
+    });
 #pragma unroll
     for (std::uint32_t strip = 0; strip < k_unit_strips; ++strip) {
-      if (strip >= unit.strips) continue;
-      float4 sum = parts[strip][0];
+      if (strip >= parts.strips) continue;
+      float4& own = *reinterpret_cast<float4*>(b.staging() + q * k_ladder_staging_pitch +
+                                               strip * k_tile_rows + 4 * lane);
+      float4 sum = as_f32(v[strip][0]);
 #pragma unroll
-      for (std::uint32_t i = 1; i < k_ladder_chunks_max; ++i)
-        if (i < unit.parts) sum = plus(sum, parts[strip][i]);
-      *reinterpret_cast<float4*>(b.staging() + q * k_ladder_staging_pitch + strip * k_tile_rows +
-                                 4 * lane) = sum;
+      for (std::uint32_t i = 1; i < k_ladder_chunks_max - 1; ++i)
+        if (i < others) sum = plus(sum, as_f32(v[strip][i]));
+      own = plus(sum, own);
     }
   }
   __syncwarp();
-  return true;
 }
 
 // ---- FC1
@@ -184,11 +235,11 @@ __device__ __forceinline__ void finish_fc1(const block& b, const ladder_record& 
   const std::uint32_t byte = 4 * lane % columns_a_block * (k_tile_row_bytes / columns_a_block);
   const std::uint64_t block_of_k =
       r.unit.pair * (k_tile_rows / columns_a_block) + 4 * lane / columns_a_block;
-  std::byte* const to = b.args.mid +
-                        (std::uint64_t{static_cast<std::uint32_t>(r.tile.first_group)} *
-                             b.launch.fc2.k.blocks +
-                         block_of_k * groups) *
-                            group_bytes(Format);
+  std::byte* const to =
+      b.args.mid +
+      (std::uint64_t{static_cast<std::uint32_t>(r.tile.first_group)} * b.launch.fc2.k.blocks +
+       block_of_k * groups) *
+          group_bytes(Format);
 #pragma unroll 4
   for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps) {
     const float* sums = b.staging() + q * k_ladder_staging_pitch + columns.page_row;
@@ -229,8 +280,8 @@ __device__ __forceinline__ fc2_columns fc2_columns_of(const block& b, const ladd
 #pragma unroll
   for (std::uint32_t i = 0; i < k_unit_strips; ++i)
     if (b.args.shape.bias && 4 * lane + i * k_tile_rows < c.columns)
-      c.bias[i] = load_f32x4(r.page + b.args.layout.bias2 +
-                             (first + 4 * lane + i * k_tile_rows) * 4);
+      c.bias[i] =
+          load_f32x4(r.page + b.args.layout.bias2 + (first + 4 * lane + i * k_tile_rows) * 4);
   return c;
 }
 
@@ -242,8 +293,8 @@ __device__ __forceinline__ void finish_fc2(const block& b, const ladder_record& 
   const std::int32_t* entries = b.shared().entries[q0];
   constexpr std::uint32_t element_bytes = Type == out_type::f32 ? 4 : 2;
   const bool weighted = b.args.weights != nullptr;
-  std::byte* const to = b.args.out + std::uint64_t{r.unit.pair * k_unit_rows + 4 * lane} *
-                                         element_bytes;
+  std::byte* const to =
+      b.args.out + std::uint64_t{r.unit.pair * k_unit_rows + 4 * lane} * element_bytes;
 #pragma unroll 4
   for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps) {
     const std::int32_t entry = entries[q];
@@ -294,7 +345,12 @@ __device__ __forceinline__ void finish(const block& b, std::uint32_t warp) {
       fc2 = fc2_columns_of(b, r, lane);
     }
     ptx::wait(barrier(s.staging_full), count & 1u);
-    const bool complete = r.unit.parts == 1 || gather_parts(b, r, warp, lane);
+    const bool complete = r.unit.chunk + 1 == r.unit.parts;
+    if (!complete) {
+      leave_part(b, r, warp, lane);
+    } else if (r.unit.parts > 1) {
+      gather_parts(b, r, warp, lane);
+    }
     if (complete) {
       if (phase == ladder_phase::fc1) {
         finish_fc1<Format>(b, r, fc1, warp, lane, mid_policy);

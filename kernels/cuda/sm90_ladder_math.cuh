@@ -15,6 +15,7 @@
 namespace moetier::kernels::cuda::ladder {
 
 inline constexpr int k_halves = 2;  // of a strip
+inline constexpr int k_slices = 4;  // of 32 bytes of K, in a block
 
 // The sums of one thread: element i as wgmma orders them, for both halves.
 template <int Groups>
@@ -39,8 +40,8 @@ struct unit_sums {
     for (int h = 0; h < k_halves; ++h)
 #pragma unroll
       for (int i = 0; i < k_count; ++i) {
-        float& to = first[(8 * (i / 4) + (i & 1)) * k_ladder_staging_pitch + h * 64 +
-                          ((i & 2) ? 8 : 0)];
+        float& to =
+            first[(8 * (i / 4) + (i & 1)) * k_ladder_staging_pitch + h * 64 + ((i & 2) ? 8 : 0)];
         to = Add ? to + at[h][i] : at[h][i];
       }
   }
@@ -53,10 +54,14 @@ __device__ __forceinline__ void multiply_stage(unit_sums<Groups>& sums, std::uin
   const std::uint64_t weights = wgmma::descriptor(stage + strip * k_tile_bytes);
   const std::uint64_t rows = wgmma::descriptor(stage + k_unit_strips * k_tile_bytes);
   wgmma::fence();
+  // The halves in turn: their sums do not wait for each other.
 #pragma unroll
-  for (int h = 0; h < k_halves; ++h)
-    wgmma::multiply_block<Number>(sums.at[h], weights + h * wgmma::k_half_tile_step, rows,
-                                  accumulate);
+  for (int slice = 0; slice < k_slices; ++slice)
+#pragma unroll
+    for (int h = 0; h < k_halves; ++h)
+      Number::multiply(sums.at[h],
+                       weights + h * wgmma::k_half_tile_step + slice * wgmma::k_slice_step,
+                       rows + slice * wgmma::k_slice_step, slice > 0 ? 1u : accumulate);
   wgmma::commit();
 }
 
@@ -111,8 +116,8 @@ __device__ __forceinline__ void multiply_unit(const block& b, const ladder_unit&
     const std::byte* stage = b.stage(place.stage);
     if constexpr (Number::promoted) {
       multiply_stage<Number>(products, ptx::shared_address(stage), strip, 0);
-      const auto* scales_at = reinterpret_cast<const float*>(
-          stage + k_unit_strips * k_tile_bytes + Groups * k_group_code_bytes);
+      const auto* scales_at = reinterpret_cast<const float*>(stage + k_unit_strips * k_tile_bytes +
+                                                             Groups * k_group_code_bytes);
       float2 row_scales[Groups];
 #pragma unroll
       for (int g = 0; g < Groups; ++g)

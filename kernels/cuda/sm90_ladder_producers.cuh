@@ -32,8 +32,8 @@ class lookahead {
         step_ = k_steps;
         return;
       }
-      const int4 t = __ldg(reinterpret_cast<const int4*>(block_.args.tiles.tiles) +
-                           record_.unit.tile);
+      const int4 t =
+          __ldg(reinterpret_cast<const int4*>(block_.args.tiles.tiles) + record_.unit.tile);
       record_.tile = {.slot = t.x, .first_group = t.y, .groups = t.z, .rows = t.w};
     } else if (step_ == 1) {
       record_.page = block_.args.pages[record_.tile.slot];
@@ -118,19 +118,16 @@ __device__ __forceinline__ void produce_weights(const block& b, std::uint32_t fi
     // Its weights.
     const std::uint32_t blocks = b.product(r.unit.phase).k.blocks;
     const std::uint64_t strip_bytes = std::uint64_t{blocks} * k_tile_bytes;
-    const std::byte* from = r.page +
-                            (r.unit.phase == ladder_phase::fc1 ? layout.fc1 : layout.fc2) +
+    const std::byte* from = r.page + (r.unit.phase == ladder_phase::fc1 ? layout.fc1 : layout.fc2) +
                             r.unit.pair * k_unit_strips * strip_bytes +
                             std::uint64_t{r.unit.first_block} * k_tile_bytes;
     // Where FC1 is one short unit a block, its weights come first: FC2's would only delay them, and
     // have time to arrive while FC1's sums meet.
-    const bool alone = r.unit.phase == ladder_phase::fc1 &&
-                       b.walk.fc1_units <= b.launch.blocks &&
+    const bool alone = r.unit.phase == ladder_phase::fc1 && b.walk.fc1_units <= b.launch.blocks &&
                        r.unit.end_block - r.unit.first_block <= 2 * b.launch.stages;
     ring_place awaited = place;  // a stage of this unit
-    const std::uint32_t most_in_flight = r.unit.phase == ladder_phase::fc1
-                                             ? b.launch.fc1_stages_in_flight
-                                             : b.launch.stages;
+    const std::uint32_t most_in_flight =
+        r.unit.phase == ladder_phase::fc1 ? b.launch.fc1_stages_in_flight : b.launch.stages;
     bool claimed = false;
     for (std::uint32_t k = r.unit.first_block; k < r.unit.end_block; ++k) {
       const std::uint32_t full = barrier(s.stage_full[place.stage]);
@@ -189,9 +186,9 @@ __device__ __forceinline__ void produce_activations(const block& b) {
     // go on without waiting, so that the launch ends.
     const bool fc1 = unit.phase == ladder_phase::fc1;
     if (!fc1 && unit.tile != tile_ready && !expired) {
-      expired = !ptx::wait_at_least(b.tile_counter(unit.tile), b.tile_counter_done(),
-                                    b.args.deadline_ns, b.args.status,
-                                    static_cast<std::uint32_t>(tile.slot));
+      expired =
+          !ptx::wait_at_least(b.tile_counter(unit.tile), b.tile_counter_done(), b.args.deadline_ns,
+                              b.args.status, static_cast<std::uint32_t>(tile.slot));
       tile_ready = unit.tile;
       ptx::fence_async();
     }

@@ -5,7 +5,7 @@
 // expert a row: the row itself; otherwise rows of the workspace that the combine then sums).
 //
 // counters: all zero when a launch begins, and left zero by it (the last block to leave clears
-// them); only workspace_init() sets them first, and again after a launch whose wait expired.
+// them); only workspace_init() sets them first.
 //
 // Thread: any (values).
 
@@ -40,7 +40,7 @@ struct expert_gemm_args {
   out_type out_as = out_type::bf16;
   const float* weights = nullptr;  // [entries] by entry number; nullptr = rows leave unweighted
   std::uint32_t* counters = nullptr;
-  float* partials = nullptr;  // split over K only: all bits set when a launch begins, and left so
+  float* partials = nullptr;  // split over K only
   std::uint32_t* status = nullptr;
   std::uint64_t deadline_ns = 0;  // of one wait for another block
 };

@@ -72,7 +72,7 @@ std::optional<ladder_launch> plan_ladder(const gemm_shape& shape, std::uint32_t 
   place_shared_memory(l, page, device.shared_bytes_max);
   if (l.stages < k_ladder_stages_min) return std::nullopt;
 
-  l.counters = gemm_counters::first_tile + tiles_cap;
+  l.counters = gemm_counters::first_tile + tiles_cap + 2 * k_ladder_epilogue_warps * l.split_groups;
   l.partials_bytes = std::uint64_t{l.fc1.k.chunks + l.fc2.k.chunks} * l.split_groups *
                      k_group_rows * k_unit_rows * sizeof(float);
   return l;

@@ -84,8 +84,8 @@ struct ladder_launch {
   std::uint32_t shared_bytes = 0;
 
   // Of the workspace.
-  std::uint32_t counters = 0;        // all zero when a launch begins, and left so
-  std::uint64_t partials_bytes = 0;  // all bits set when a launch begins, and left so
+  std::uint32_t counters = 0;
+  std::uint64_t partials_bytes = 0;
 
   bool operator==(const ladder_launch&) const = default;
 };

@@ -35,6 +35,10 @@ struct ladder_walk {
   std::uint32_t fc2_parts = 1;
   std::uint32_t fc1_units = 0;
   std::uint32_t units = 0;
+  // Where counters of split sums begin, behind those of the tiles, and where they end.
+  std::uint32_t fc1_split_counters = 0;
+  std::uint32_t fc2_split_counters = 0;
+  std::uint32_t counters_end = 0;
 };
 
 // Adding up partial sums takes about as long as multiplying so many blocks of K.
@@ -57,12 +61,19 @@ constexpr std::uint32_t parts_of(const ladder_launch& launch, const ladder_produ
 
 constexpr ladder_walk walk_of(const ladder_launch& launch, std::uint32_t tiles,
                               std::uint32_t groups) noexcept {
+  const std::uint32_t fc1_whole = tiles * launch.fc1.pairs;
+  const std::uint32_t fc2_whole = tiles * launch.fc2.pairs;
   ladder_walk w;
   w.tiles = tiles;
   w.fc1_parts = parts_of(launch, launch.fc1, tiles, groups);
   w.fc2_parts = parts_of(launch, launch.fc2, tiles, groups);
-  w.fc1_units = tiles * launch.fc1.pairs * w.fc1_parts;
-  w.units = w.fc1_units + tiles * launch.fc2.pairs * w.fc2_parts;
+  w.fc1_units = fc1_whole * w.fc1_parts;
+  w.units = w.fc1_units + fc2_whole * w.fc2_parts;
+  w.fc1_split_counters = gemm_counters::first_tile + tiles;
+  w.fc2_split_counters =
+      w.fc1_split_counters + (w.fc1_parts > 1 ? fc1_whole * k_ladder_epilogue_warps : 0);
+  w.counters_end =
+      w.fc2_split_counters + (w.fc2_parts > 1 ? fc2_whole * k_ladder_epilogue_warps : 0);
   return w;
 }
 
@@ -88,11 +99,6 @@ constexpr ladder_unit unit_at(const ladder_launch& launch, const ladder_walk& wa
   u.end_block = u.parts > 1 && chunk_end < product.k.blocks ? chunk_end : product.k.blocks;
   return u;
 }
-
-// Partial sums are their own signal: a word that nobody wrote yet has all bits set, which is no
-// sum's value (a NaN sum is written as another NaN). All are so when a launch begins; whoever adds
-// them up leaves them so.
-inline constexpr std::uint32_t k_no_sum = ~0u;
 
 // Of a split unit: its sums' place among the partials of its product, in groups of eight rows x
 // 256 page rows; the chunks of one tile and pair follow each other.

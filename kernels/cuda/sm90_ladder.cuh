@@ -17,8 +17,7 @@
 // pages, router weights and counters were complete before it began. This holds where the grid
 // before is the row quantiser or gather and was itself launched plainly, after the grouping.
 //
-// Any failed wait sets *status; the launch then ends, its output void, and the workspace must be
-// initialised again.
+// Any failed wait sets *status; the launch then ends, its output void.
 
 #include <cstddef>
 #include <cstdint>
@@ -62,15 +61,17 @@ __device__ __forceinline__ void make_barriers(const ladder_launch& launch, ladde
   ptx::fence_barrier_init();
 }
 
-// The last block to leave clears every counter that the launch used.
+// Of one warp, once the block's own waits for FC1 are over: the last block to leave clears the
+// counters that blocks share. By then every tile's FC1 is counted, since some block waited for it;
+// counters of split sums are cleared by whoever completes them.
 __device__ __forceinline__ void leave(const block& b) {
-  const std::uint32_t lane = threadIdx.x;
+  const std::uint32_t lane = threadIdx.x % 32;
   std::uint32_t before = 0;
   if (lane == 0) before = ptx::add_acquire_release(b.args.counters + gemm_counters::blocks_left, 1);
   before = __shfl_sync(~0u, before, 0);
   if (before + 1 != gridDim.x) return;
-  const std::uint32_t used = gemm_counters::first_tile + b.walk.tiles;
-  for (std::uint32_t i = lane; i < used; i += 32) b.args.counters[i] = 0;
+  const std::uint32_t end = gemm_counters::first_tile + b.walk.tiles;
+  for (std::uint32_t i = lane; i < end; i += 32) b.args.counters[i] = 0;
 }
 
 // Requires: grid, threads and shared memory as launch says; pointers of args at multiples of 16;
@@ -94,19 +95,20 @@ __global__ void __launch_bounds__(k_ladder_threads, 1)
   __syncthreads();
 
   const std::uint32_t warp = threadIdx.x / 32;
-  const bool first_lane = threadIdx.x % 32 == 0;
   if (warp < k_weights_warp) {
     multiply<typename number_of<Format>::type>(b);
   } else if (warp == k_weights_warp) {
-    if (claims) produce_weights<Format>(b, first_number);
+    if (claims) {
+      produce_weights<Format>(b, first_number);
+      ptx::let_next_grid_start();
+    }
   } else if (warp == k_activations_warp) {
-    if (first_lane) produce_activations<Format>(b);
+    if (threadIdx.x % 32 == 0) produce_activations<Format>(b);
+    __syncwarp();
+    leave(b);
   } else {
     finish<Format>(b, warp - k_epilogue_warp);
   }
-  __syncthreads();
-  ptx::let_next_grid_start();
-  if (warp == 0) leave(b);
 }
 
 }  // namespace moetier::kernels::cuda::ladder

@@ -2,8 +2,8 @@
 // The two epilogue warps of a ladder block: each takes every other row of a unit's sums from the
 // staging tile while the math warps go on. FC1: bias, activation, and the row's next activations as
 // codes or bf16, into tiles again. FC2: bias, router weight, and the entry's output row. Sums of a
-// split product go to memory first; the block of the last chunk waits for them and adds them all,
-// in ascending chunks, so the bits are those of a whole unit.
+// split product go to memory first; the warp that comes last of its parts adds them all, in
+// ascending chunks, so the bits are those of a whole unit.
 
 #include <cstddef>
 #include <cstdint>
@@ -94,108 +94,63 @@ __device__ __forceinline__ quantised quantise(float4 v) {
 // ---- sums of a split unit
 // ------------------------------------------------------------------------
 
-__device__ __forceinline__ bool is_sum(uint4 v) {
-  return v.x != k_no_sum && v.y != k_no_sum && v.z != k_no_sum && v.w != k_no_sum;
-}
-__device__ __forceinline__ std::uint32_t as_sum(float v) {
-  const std::uint32_t bits = __float_as_uint(v);
-  return bits == k_no_sum ? 0x7fffffffu : bits;
-}
-__device__ __forceinline__ float4 as_f32(uint4 v) {
-  return make_float4(__uint_as_float(v.x), __uint_as_float(v.y), __uint_as_float(v.z),
-                     __uint_as_float(v.w));
-}
-
-// The partial sums of one tile and pair, as one warp sees them.
-struct part_sums {
-  uint4* first = nullptr;  // of chunk 0, at this lane's columns
-  std::uint64_t chunk_step = 0;
-  std::uint32_t strips = 0;
-
-  static constexpr std::uint32_t k_row_step = k_unit_rows / 4;
-  static constexpr std::uint32_t k_strip_step = k_tile_rows / 4;
-};
-__device__ __forceinline__ part_sums part_sums_of(const block& b, const ladder_record& r,
-                                                  std::uint32_t lane) {
-  constexpr std::uint64_t group_step = k_group_rows * part_sums::k_row_step;
-  ladder_unit chunk0 = r.unit;
-  chunk0.chunk = 0;
-  const std::uint64_t product_first =
-      r.unit.phase == ladder_phase::fc1
-          ? 0
-          : std::uint64_t{b.launch.fc1.k.chunks} * b.launch.split_groups;
-  const std::uint64_t group =
-      product_first + partial_group(b.product(r.unit.phase), chunk0, r.tile);
-  return {.first = reinterpret_cast<uint4*>(b.args.partials) + group * group_step + lane,
-          .chunk_step = static_cast<std::uint32_t>(r.tile.groups) * group_step,
-          .strips = r.unit.strips};
-}
-
-// Any chunk but the last: leaves this warp's rows of its sums for the last one's block.
-__device__ __forceinline__ void leave_part(const block& b, const ladder_record& r,
-                                           std::uint32_t warp, std::uint32_t lane) {
-  const part_sums parts = part_sums_of(b, r, lane);
-  uint4* const own = parts.first + r.unit.chunk * parts.chunk_step;
-  const auto rows = static_cast<std::uint32_t>(r.tile.rows);
-  for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps)
-    for (std::uint32_t strip = 0; strip < parts.strips; ++strip) {
-      const float4 v = *reinterpret_cast<const float4*>(b.staging() + q * k_ladder_staging_pitch +
-                                                        strip * k_tile_rows + 4 * lane);
-      ptx::store_relaxed(own + q * part_sums::k_row_step + strip * part_sums::k_strip_step,
-                         make_uint4(as_sum(v.x), as_sum(v.y), as_sum(v.z), as_sum(v.w)));
-    }
-}
-
-// The last chunk: waits for the others' sums and adds them up in ascending chunks, its own from the
-// staging tile last; the result replaces its own. Units of lower number are all under way, so they
-// arrive; a wait that expires nevertheless voids the output.
-__device__ __forceinline__ void gather_parts(const block& b, const ladder_record& r,
+// Leaves this warp's rows of the chunk among the partials. True in the warp that comes last: its
+// rows in the staging tile are then the sums over all chunks.
+__device__ __forceinline__ bool gather_parts(const block& b, const ladder_record& r,
                                              std::uint32_t warp, std::uint32_t lane) {
-  const part_sums parts = part_sums_of(b, r, lane);
-  const std::uint32_t others = r.unit.parts - 1;
+  const ladder_unit& unit = r.unit;
+  const ladder_product& product = b.product(unit.phase);
+  const bool fc1 = unit.phase == ladder_phase::fc1;
   const auto rows = static_cast<std::uint32_t>(r.tile.rows);
+  const std::uint32_t columns = unit.strips * k_tile_rows;
+  const std::uint64_t chunk_floats =
+      std::uint64_t{static_cast<std::uint32_t>(r.tile.groups)} * k_group_rows * k_unit_rows;
+  float* const own = b.args.partials +
+                     (fc1 ? 0
+                          : b.launch.fc1.k.chunks * std::uint64_t{b.launch.split_groups} *
+                                k_group_rows * k_unit_rows) +
+                     partial_group(product, unit, r.tile) * k_group_rows * k_unit_rows;
+  const float* const all = own - unit.chunk * chunk_floats;
+
+  for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps)
+    for (std::uint32_t c = 4 * lane; c < columns; c += 128)
+      __stcg(reinterpret_cast<float4*>(own + q * k_unit_rows + c),
+             *reinterpret_cast<const float4*>(b.staging() + q * k_ladder_staging_pitch + c));
+  __syncwarp();
+  std::uint32_t before = 0;
+  if (lane == 0) {
+    std::uint32_t* const arrived =
+        b.args.counters + (fc1 ? b.walk.fc1_split_counters : b.walk.fc2_split_counters) +
+        (unit.tile * product.pairs + unit.pair) * k_ladder_epilogue_warps + warp;
+    before = ptx::add_acquire_release(arrived, 1);
+    if (before + 1 == unit.parts) *arrived = 0;  // nobody else comes
+  }
+  before = __shfl_sync(~0u, before, 0);
+  if (before + 1 != unit.parts) return false;
+
   for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps) {
     // All loads of a row before the first sum: one latency instead of many.
-    uint4* const row = parts.first + q * part_sums::k_row_step;
-    uint4 v[k_unit_strips][k_ladder_chunks_max - 1];
-    const auto for_each = [&](auto&& use) {
+    float4 parts[k_unit_strips][k_ladder_chunks_max];
 #pragma unroll
-      for (std::uint32_t strip = 0; strip < k_unit_strips; ++strip)
+    for (std::uint32_t strip = 0; strip < k_unit_strips; ++strip)
 #pragma unroll
-        for (std::uint32_t i = 0; i < k_ladder_chunks_max - 1; ++i)
-          if (i < others && strip < parts.strips)
-            use(v[strip][i], row + i * parts.chunk_step + strip * part_sums::k_strip_step);
-    };
-    std::uint64_t start_ns = 0;
-    for (;;) {
-      bool complete = true;
-      for_each([](uint4& to, const uint4* from) { to = ptx::load_relaxed(from); });
-      for_each([&](const uint4& part, const uint4*) { complete = complete && is_sum(part); });
-      if (__all_sync(~0u, complete)) break;
-      const std::uint64_t now = ptx::now_ns();
-      start_ns = start_ns == 0 ? now : start_ns;
-      if (__any_sync(~0u, now - start_ns > b.args.deadline_ns)) {
-        ptx::report(b.args.status, device_failure::wait_expired,
-                    static_cast<std::uint32_t>(r.tile.slot));
-        break;
-      }
-    }
-    for_each([](const uint4&, uint4* from) {
-      ptx::store_relaxed(from, make_uint4(k_no_sum, k_no_sum, k_no_sum, k_no_sum));
-    });
+      for (std::uint32_t i = 0; i < k_ladder_chunks_max; ++i)
+        if (i < unit.parts && strip < unit.strips)
+          parts[strip][i] = __ldcg(reinterpret_cast<const float4*>(
+              all + i * chunk_floats + q * k_unit_rows + strip * k_tile_rows + 4 * lane));
 #pragma unroll
     for (std::uint32_t strip = 0; strip < k_unit_strips; ++strip) {
-      if (strip >= parts.strips) continue;
-      float4& own = *reinterpret_cast<float4*>(b.staging() + q * k_ladder_staging_pitch +
-                                               strip * k_tile_rows + 4 * lane);
-      float4 sum = as_f32(v[strip][0]);
+      if (strip >= unit.strips) continue;
+      float4 sum = parts[strip][0];
 #pragma unroll
-      for (std::uint32_t i = 1; i < k_ladder_chunks_max - 1; ++i)
-        if (i < others) sum = plus(sum, as_f32(v[strip][i]));
-      own = plus(sum, own);
+      for (std::uint32_t i = 1; i < k_ladder_chunks_max; ++i)
+        if (i < unit.parts) sum = plus(sum, parts[strip][i]);
+      *reinterpret_cast<float4*>(b.staging() + q * k_ladder_staging_pitch + strip * k_tile_rows +
+                                 4 * lane) = sum;
     }
   }
   __syncwarp();
+  return true;
 }
 
 // ---- FC1
@@ -345,12 +300,7 @@ __device__ __forceinline__ void finish(const block& b, std::uint32_t warp) {
       fc2 = fc2_columns_of(b, r, lane);
     }
     ptx::wait(barrier(s.staging_full), count & 1u);
-    const bool complete = r.unit.chunk + 1 == r.unit.parts;
-    if (!complete) {
-      leave_part(b, r, warp, lane);
-    } else if (r.unit.parts > 1) {
-      gather_parts(b, r, warp, lane);
-    }
+    const bool complete = r.unit.parts == 1 || gather_parts(b, r, warp, lane);
     if (complete) {
       if (phase == ladder_phase::fc1) {
         finish_fc1<Format>(b, r, fc1, warp, lane, mid_policy);

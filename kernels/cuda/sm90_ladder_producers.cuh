@@ -121,11 +121,7 @@ __device__ __forceinline__ void produce_weights(const block& b, std::uint32_t fi
     const std::byte* from = r.page + (r.unit.phase == ladder_phase::fc1 ? layout.fc1 : layout.fc2) +
                             r.unit.pair * k_unit_strips * strip_bytes +
                             std::uint64_t{r.unit.first_block} * k_tile_bytes;
-    // Where FC1 is one short unit a block, its weights come first: FC2's would only delay them, and
-    // have time to arrive while FC1's sums meet.
-    const bool alone = r.unit.phase == ladder_phase::fc1 && b.walk.fc1_units <= b.launch.blocks &&
-                       r.unit.end_block - r.unit.first_block <= 2 * b.launch.stages;
-    ring_place awaited = place;  // a stage of this unit
+    const ring_place first_place = place;
     const std::uint32_t most_in_flight =
         r.unit.phase == ladder_phase::fc1 ? b.launch.fc1_stages_in_flight : b.launch.stages;
     bool claimed = false;
@@ -145,11 +141,10 @@ __device__ __forceinline__ void produce_weights(const block& b, std::uint32_t fi
       if (r.unit.strips == k_unit_strips)
         ptx::copy_in(to + k_tile_bytes, from + strip_bytes, k_tile_bytes, full, policy);
       from += k_tile_bytes;
-      if (alone) awaited = place;
       place.advance(b.launch.stages);
       if (claimed) {
         next.step();
-      } else if (!alone && k + k_claim_blocks_ahead >= r.unit.end_block &&
+      } else if (k + k_claim_blocks_ahead >= r.unit.end_block &&
                  k >= r.unit.first_block + b.launch.stages) {
         next.begin();
         claimed = true;
@@ -158,7 +153,7 @@ __device__ __forceinline__ void produce_weights(const block& b, std::uint32_t fi
     // A unit shorter than the ring: claim no other before this one's products have begun, which
     // in FC2 may be long, or a block would sit on two units while others have none.
     if (!claimed) {
-      ptx::wait(barrier(s.stage_free[awaited.stage]), awaited.parity ^ 1u);
+      ptx::wait(barrier(s.stage_free[first_place.stage]), first_place.parity ^ 1u);
       next.begin();
     }
   }

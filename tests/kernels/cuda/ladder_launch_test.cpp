@@ -29,7 +29,7 @@ TEST(ladder_launch, plans_one_row_of_a_deepseek_expert) {
   EXPECT_EQ(to_string(planned(k_dsv3)),
             "fp8 ladder: 132 blocks x 384 threads, rows 8, 6 stages of 34816 B, 3 of fc1 in "
             "flight, shared 221184 B; fc1 16 pairs x 56 blocks in 8 chunks of 7; fc2 28 pairs x 16 "
-            "blocks in 4 chunks of 4; split up to 132 groups; 96 counters, partials 12976128 B");
+            "blocks in 4 chunks of 4; split up to 132 groups; 624 counters, partials 12976128 B");
 }
 
 TEST(ladder_launch, fits_shared_memory_of_every_shape_up_to_the_limit) {
@@ -149,6 +149,7 @@ TEST(ladder_walk, has_no_unit_without_tiles) {
   const auto walk = walk_of(l, 0, 0);
   EXPECT_EQ(walk.units, 0u);
   EXPECT_EQ(unit_at(l, walk, 0).phase, ladder_phase::none);
+  EXPECT_EQ(walk.counters_end, gemm_counters::first_tile);
 }
 
 TEST(ladder_walk, splits_where_whole_units_leave_most_of_the_grid_idle) {
@@ -167,6 +168,7 @@ TEST(ladder_walk, never_splits_beyond_the_partials_room) {
   for (std::uint32_t tiles = 1; tiles <= 64; ++tiles)
     for (std::uint32_t groups = tiles; groups <= 8 * tiles; ++groups) {
       const auto walk = walk_of(l, tiles, groups);
+      EXPECT_LE(walk.counters_end, l.counters);
       // The last tile's last pair and chunk still lies inside.
       const auto last_of = [&](const ladder_product& p, std::uint32_t parts) -> std::uint64_t {
         if (parts == 1) return 0;

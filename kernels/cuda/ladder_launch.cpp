@@ -57,7 +57,7 @@ std::optional<ladder_launch> plan_ladder(const gemm_shape& shape, std::uint32_t 
                                          std::uint32_t tiles_cap,
                                          const device_size& device) noexcept {
   if (tile_rows == 0 || tile_rows > k_ladder_tile_rows_max || tile_rows % k_group_rows != 0 ||
-      device.multiprocessors == 0 || !fits_format(shape) ||
+      tiles_cap == 0 || device.multiprocessors == 0 || !fits_format(shape) ||
       (shape.format == gemm_format::fp8 && shape.bias))
     return std::nullopt;
 
@@ -66,6 +66,7 @@ std::optional<ladder_launch> plan_ladder(const gemm_shape& shape, std::uint32_t 
   l.format = shape.format;
   l.blocks = device.multiprocessors;
   l.tile_rows = tile_rows;
+  l.tiles_cap = tiles_cap;
   l.fc1 = product(page.fc1_strips, page.fc1_blocks, k_fc1_chunk_blocks);
   l.fc2 = product(page.fc2_strips, page.fc2_blocks, k_fc2_chunk_blocks);
   l.split_groups = l.blocks;

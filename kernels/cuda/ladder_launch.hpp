@@ -24,6 +24,7 @@ inline constexpr std::uint32_t k_ladder_math_threads = 256;  // one warpgroup a 
 inline constexpr std::uint32_t k_ladder_threads = k_ladder_math_threads + 4 * 32;
 inline constexpr std::uint32_t k_ladder_epilogue_warps = 2;
 inline constexpr std::uint32_t k_ladder_records = 4;  // units known to a block ahead of their work
+inline constexpr std::uint32_t k_ladder_known_tiles = 32;  // kept in shared memory, one a lane
 inline constexpr std::uint32_t k_ladder_stages_max = 8;
 inline constexpr std::uint32_t k_ladder_stages_min = 2;
 // Sums of a unit between math and epilogue, f32, by row; four floats more than 256 keep the banks
@@ -66,6 +67,7 @@ struct ladder_launch {
   std::uint32_t blocks = 0;  // one a multiprocessor
   std::uint32_t threads = k_ladder_threads;
   std::uint32_t tile_rows = 0;  // the most that a row tile may have
+  std::uint32_t tiles_cap = 0;  // what the tile table has room for
   ladder_product fc1{};
   ladder_product fc2{};
 
@@ -92,7 +94,7 @@ struct ladder_launch {
 
 // Nothing where tile_rows is no multiple of 8 in 8..64, the shape is empty or no multiple of its
 // format's blocks, or shared memory cannot hold two stages.
-// tiles_cap: the most row tiles that a launch may find.
+// tiles_cap: the most row tiles that a launch may find; at least 1.
 std::optional<ladder_launch> plan_ladder(const gemm_shape& shape, std::uint32_t tile_rows,
                                          std::uint32_t tiles_cap,
                                          const device_size& device) noexcept;

@@ -18,6 +18,11 @@
 
 namespace moetier::kernels::cuda {
 
+struct ladder_tile {
+  row_tile tile{};
+  const std::byte* page = nullptr;  // of the tile's slot
+};
+
 struct ladder_record {
   ladder_unit unit{};
   row_tile tile{};
@@ -35,6 +40,7 @@ struct ladder_shared {
   std::uint64_t staging_free;
 
   ladder_record records[k_ladder_records];
+  ladder_tile known[k_ladder_known_tiles];  // the table's first tiles
   alignas(16) std::int32_t entries[k_ladder_records][k_ladder_tile_rows_max];
 };
 

@@ -24,6 +24,7 @@
 
 #include "kernels/cuda/sm90_ladder_block.cuh"
 #include "kernels/cuda/sm90_ladder_epilogue.cuh"
+#include "kernels/cuda/sm90_ladder_lookahead.cuh"
 #include "kernels/cuda/sm90_ladder_math.cuh"
 #include "kernels/cuda/sm90_ladder_producers.cuh"
 
@@ -81,20 +82,24 @@ __global__ void __launch_bounds__(k_ladder_threads, 1)
     ladder_kernel(const __grid_constant__ expert_gemm_args args,
                   const __grid_constant__ ladder_launch launch) {
   extern __shared__ __align__(1024) std::byte ladder_memory[];
-  // The first unit's number is on its way while the block sets itself up.
+  const std::uint32_t warp = threadIdx.x / 32;
   const bool claims = threadIdx.x == k_weights_warp * 32;
+
+  // Set up, with all that the first weights wait for on its way at once.
   std::uint32_t first_number = 0;
   if (claims) first_number = atomicAdd(args.counters + gemm_counters::next_unit, 1u);
+  const known_tile known(args, launch);
   const tile_header header = *args.tiles.header;
   const block b{.args = args,
                 .launch = launch,
                 .walk = walk_of(launch, header.tiles, header.groups),
                 .header = header,
                 .memory = ladder_memory};
+  if (warp == k_weights_warp) known.keep(b);
   if (threadIdx.x == 0) make_barriers(launch, b.shared());
   __syncthreads();
 
-  const std::uint32_t warp = threadIdx.x / 32;
+  // Work, each warp in its role.
   if (warp < k_weights_warp) {
     multiply<typename number_of<Format>::type>(b);
   } else if (warp == k_weights_warp) {

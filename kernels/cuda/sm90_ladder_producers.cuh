@@ -7,53 +7,13 @@
 #include <cstdint>
 
 #include "kernels/cuda/sm90_ladder_block.cuh"
+#include "kernels/cuda/sm90_ladder_lookahead.cuh"
 
 namespace moetier::kernels::cuda::ladder {
 
 // A claimed unit is late to others: a block claims its next one only when so few blocks of K are
 // left to copy of the unit before.
 inline constexpr std::uint32_t k_claim_blocks_ahead = 4;
-
-// The next unit, looked up one dependent load at a time between the copies of the unit before it,
-// so that no load's latency stops the stream of weights.
-class lookahead {
- public:
-  __device__ __forceinline__ lookahead(const block& b, std::uint32_t number)
-      : block_(b), number_(number) {}
-
-  __device__ __forceinline__ void begin() {
-    number_ = atomicAdd(block_.args.counters + gemm_counters::next_unit, 1u);
-    step_ = 0;
-  }
-  __device__ __forceinline__ void step() {
-    if (step_ == 0) {
-      record_.unit = unit_at(block_.launch, block_.walk, number_);
-      if (record_.unit.phase == ladder_phase::none) {
-        step_ = k_steps;
-        return;
-      }
-      const int4 t =
-          __ldg(reinterpret_cast<const int4*>(block_.args.tiles.tiles) + record_.unit.tile);
-      record_.tile = {.slot = t.x, .first_group = t.y, .groups = t.z, .rows = t.w};
-    } else if (step_ == 1) {
-      record_.page = block_.args.pages[record_.tile.slot];
-    }
-    if (step_ < k_steps) ++step_;
-  }
-  __device__ __forceinline__ const ladder_record& finish() {
-    while (step_ < k_steps) step();
-    return record_;
-  }
-
- private:
-  static constexpr std::uint32_t k_steps = 2;
-  static_assert(sizeof(row_tile) == sizeof(int4));
-
-  const block& block_;
-  ladder_record record_{};
-  std::uint32_t number_ = 0;
-  std::uint32_t step_ = 0;
-};
 
 // Weight scales (fp8) and entry numbers of a unit, into its record.
 template <gemm_format Format>

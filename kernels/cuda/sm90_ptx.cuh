@@ -19,7 +19,6 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* p) {
 }
 
 // ---- mbarriers
-// -----------------------------------------------------------------------------------
 
 __device__ __forceinline__ void barrier_init(std::uint32_t barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
@@ -51,7 +50,6 @@ __device__ __forceinline__ void wait(std::uint32_t barrier, std::uint32_t parity
 }
 
 // ---- bulk copies
-// ---------------------------------------------------------------------------------
 
 // How long lines of a copy should stay in L2.
 __device__ __forceinline__ std::uint64_t policy_evict_first() {
@@ -96,7 +94,6 @@ __device__ __forceinline__ void copy_out_wait_read() {
 }
 
 // ---- stores with a say in how long L2 keeps them
-// -------------------------------------------------
 
 __device__ __forceinline__ void store(void* to, std::uint32_t v, std::uint64_t policy) {
   asm volatile("st.global.L2::cache_hint.b32 [%0], %1, %2;" ::"l"(to), "r"(v), "l"(policy)
@@ -113,8 +110,48 @@ __device__ __forceinline__ void store(void* to, float4 v, std::uint64_t policy) 
                : "memory");
 }
 
+// ---- clusters
+
+__device__ __forceinline__ std::uint32_t cluster_rank() {
+  std::uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+// The same place in the shared memory of the cluster's block `rank`.
+__device__ __forceinline__ std::uint32_t at_rank(std::uint32_t shared_address, std::uint32_t rank) {
+  std::uint32_t address;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(address)
+               : "r"(shared_address), "r"(rank));
+  return address;
+}
+// `barrier` as at_rank() gave it.
+__device__ __forceinline__ void arrive_at_rank(std::uint32_t barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+// Writes one word there and counts its 4 bytes at a barrier beside it.
+__device__ __forceinline__ void send_to_rank(std::uint32_t to, std::uint32_t value,
+                                             std::uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to),
+               "r"(value), "r"(barrier)
+               : "memory");
+}
+// As copy_in(), to the same place in every block of `ranks` (bits), counted at each one's barrier.
+__device__ __forceinline__ void copy_in_all(std::uint32_t to, const void* from, std::uint32_t bytes,
+                                            std::uint32_t barrier, std::uint16_t ranks,
+                                            std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+      ".L2::cache_hint [%0], [%1], %2, [%3], %4, %5;" ::"r"(to),
+      "l"(from), "r"(bytes), "r"(barrier), "h"(ranks), "l"(policy)
+      : "memory");
+}
+// All threads of the cluster; what any wrote before, all see after.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
 // ---- order
-// ---------------------------------------------------------------------------------------
 
 // Between ordinary accesses and those of the copy engine or the tensor cores.
 __device__ __forceinline__ void fence_async() { asm volatile("fence.proxy.async;" ::: "memory"); }
@@ -145,7 +182,6 @@ __device__ __forceinline__ void named_arrive(std::uint32_t barrier, std::uint32_
 }
 
 // ---- launches
-// ------------------------------------------------------------------------------------
 
 // Everything the grid before wrote is visible. Returns at once without programmatic dependence.
 __device__ __forceinline__ void wait_for_previous_grid() {
@@ -164,7 +200,6 @@ __device__ __forceinline__ void take_registers() {
 }
 
 // ---- waits for other blocks
-// ----------------------------------------------------------------------
 
 __device__ __forceinline__ std::uint64_t now_ns() {
   std::uint64_t t;

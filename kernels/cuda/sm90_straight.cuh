@@ -2,8 +2,9 @@
 // Both GEMMs of a batch's experts in one persistent launch, rows as wgmma's M: for segments of some
 // 64 rows and more. Weights and rows as kernels/cuda/sm90_geometry.hpp lays them out, row tiles of
 // 128 rows as the grouping step left them in device memory. A block computes units of 128 rows x
-// 256 page rows; two warpgroups multiply, three warps serve them. Bound by the tensor cores and,
-// below some 128 rows an expert, by reading the weights once.
+// 256 page rows; two warpgroups multiply, three warps serve them. Blocks work in clusters of two
+// that load what their units share once. Bound by the tensor cores and, below some 128 rows an
+// expert, by reading the weights once.
 //
 // Sums run in ascending K for every row, whatever its tile: bits of an entry's row depend on no
 // other row and not on the number of blocks.
@@ -36,16 +37,18 @@ __device__ __forceinline__ void clear_counters(const expert_gemm_args& args, std
 
 // Requires: plan_straight()'s grid, threads and shared memory.
 template <wgmma::gemm_number Number>
-__global__ void __launch_bounds__(k_straight_threads, 1)
+__global__ void __cluster_dims__(k_straight_cluster, 1, 1) __launch_bounds__(k_straight_threads, 1)
     straight_kernel(const __grid_constant__ expert_gemm_args args) {
   extern __shared__ __align__(1024) std::byte block_memory[];
   auto& shared = *reinterpret_cast<block_shared<Number>*>(block_memory);
   const std::uint32_t warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const std::uint32_t lane = threadIdx.x % 32;
 
+  const std::uint32_t rank = ptx::cluster_rank();
+
   // Barriers, then everything that the grids before wrote.
   if (threadIdx.x == 0) init_barriers(shared);
-  __syncthreads();
+  ptx::cluster_sync();
   ptx::let_next_grid_start();
   ptx::wait_for_previous_grid();
 
@@ -53,9 +56,9 @@ __global__ void __launch_bounds__(k_straight_threads, 1)
   if (warp >= k_straight_math_warps) {
     ptx::give_registers<k_serving_registers>();
     if (warp == static_cast<std::uint32_t>(role::copy)) {
-      if (lane == 0) fill_stages(args, shared);
+      if (lane == 0) fill_stages(args, shared, rank);
     } else if (warp == static_cast<std::uint32_t>(role::walk)) {
-      walk_units(args, shared, lane);
+      walk_units(args, shared, rank, lane);
     } else if (warp == static_cast<std::uint32_t>(role::store)) {
       if (lane == 0) store_intermediates(args, shared);
     }
@@ -65,8 +68,8 @@ __global__ void __launch_bounds__(k_straight_threads, 1)
     math_warpgroup<Number>(args, shared, warp / 4, {warp % 4, lane}).run();
   }
 
-  // Nobody of this block touches a counter any more.
-  __syncthreads();
+  // Nobody of the cluster touches the other's memory any more, nobody of this block a counter.
+  ptx::cluster_sync();
   if (warp == static_cast<std::uint32_t>(role::walk)) clear_counters(args, lane);
 }
 

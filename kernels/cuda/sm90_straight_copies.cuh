@@ -1,8 +1,9 @@
 #pragma once
 // The two warps of the straight kernel that move bytes. The copy warp fills the stages: per block
-// of K the tiles of the unit's strips and the groups of rows that exist; before a unit of FC2 it
-// waits until FC1 of that tile is written. The store warp writes FC1's outcome into `mid` and
-// counts it, off the math warps' way. One lane of each does the work.
+// of K the tiles of the unit's strips and the groups of rows that exist; what the cluster's blocks
+// have in common, each loads one half of, for both. Before a unit of FC2 it waits until FC1 of that
+// tile is written. The store warp writes FC1's outcome into `mid` and counts it, off the math
+// warps' way. One lane of each does the work.
 //
 // Weights leave L2 first, since only blocks at work at the same time share them; rows stay, since
 // every strip pair reads them again.
@@ -14,9 +15,13 @@
 
 namespace moetier::kernels::cuda::straight {
 
+inline constexpr std::uint16_t k_both = 3;  // ranks, as bits
+static_assert(k_straight_cluster == 2 && k_unit_strips == k_straight_cluster);
+static_assert(group_bytes(gemm_format::fp8) / 2 % 16 == 0);
+
 template <wgmma::gemm_number Number>
 __device__ __forceinline__ void fill_stages(const expert_gemm_args& args,
-                                            block_shared<Number>& shared) {
+                                            block_shared<Number>& shared, std::uint32_t rank) {
   using stage = typename block_shared<Number>::stage;
   const std::uint64_t keep_short = ptx::policy_evict_first();
   const std::uint64_t keep_long = ptx::policy_evict_last();
@@ -31,7 +36,7 @@ __device__ __forceinline__ void fill_stages(const expert_gemm_args& args,
     queue.give_back(shared);
     if (u.kind == unit_kind::none) return;
 
-    if (u.kind == unit_kind::fc2 && u.tile != written_tile && !expired) {
+    if (u.reads_mid != 0 && u.tile != written_tile && !expired) {
       expired = !ptx::wait_at_least(args.counters + gemm_counters::first_tile + u.tile, fc1_parts,
                                     args.deadline_ns, args.status, u.slot);
       ptx::fence_async();
@@ -46,12 +51,22 @@ __device__ __forceinline__ void fill_stages(const expert_gemm_args& args,
       empty.wait(s);
       empty.pass(s);
       const std::uint32_t to = first_stage + s * static_cast<std::uint32_t>(sizeof(stage));
+      const std::uint32_t to_rows = to + k_unit_strips * k_tile_bytes;
       const std::uint32_t barrier = full + s * 8;
       ptx::arrive_expecting(barrier, u.strips * k_tile_bytes + row_bytes);
-      ptx::copy_in(to, weights, k_tile_bytes, barrier, keep_short);
-      if (u.strips == k_unit_strips)
-        ptx::copy_in(to + k_tile_bytes, weights + strip_bytes, k_tile_bytes, barrier, keep_short);
-      ptx::copy_in(to + k_unit_strips * k_tile_bytes, rows, row_bytes, barrier, keep_long);
+      if (u.sharing == unit_sharing::weights) {
+        if (rank < u.strips)
+          ptx::copy_in_all(to + rank * k_tile_bytes, weights + rank * strip_bytes, k_tile_bytes,
+                           barrier, k_both, keep_short);
+        ptx::copy_in(to_rows, rows, row_bytes, barrier, keep_long);
+      } else {
+        for (std::uint32_t strip = 0; strip < u.strips; ++strip)
+          ptx::copy_in(to + strip * k_tile_bytes, weights + strip * strip_bytes, k_tile_bytes,
+                       barrier, keep_short);
+        const std::uint32_t half = row_bytes / 2;
+        ptx::copy_in_all(to_rows + rank * half, rows + rank * half, half, barrier, k_both,
+                         keep_long);
+      }
       weights += k_tile_bytes;
       rows += row_bytes;
     }
@@ -71,7 +86,7 @@ __device__ __forceinline__ void store_intermediates(const expert_gemm_args& args
     std::byte* const mid = u.mid;
     queue.give_back(shared);
     if (kind == unit_kind::none) return;
-    if (kind == unit_kind::fc2) continue;
+    if (kind != unit_kind::fc1) continue;
 
     ptx::wait(ptx::shared_address(&shared.staged), stored++ & 1u);
     ptx::copy_out(mid, ptx::shared_address(shared.staging), bytes);

@@ -48,10 +48,34 @@ __device__ __forceinline__ void clamp(float* strip, float limit) {
   }
 }
 
-template <wgmma::gemm_number Number>
-__device__ __forceinline__ float activated(float g, float u, const unit& of) {
-  if constexpr (Number::promoted) return __fdividef(g, 1.0F + __expf(-g)) * u;
-  return __fdividef(g, 1.0F + __expf(-of.alpha * g)) * (u + of.beta);
+__device__ __forceinline__ float power_of_2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ __forceinline__ float reciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// Of |x|; NaN wins.
+__device__ __forceinline__ float larger_magnitude(float most, float x) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(most), "f"(fabsf(x)));
+  return y;
+}
+
+// g * sigmoid(alpha * g) * (u + beta) of two neighbours in a row, in place of g; `exponent` =
+// -alpha
+// * log2(e). One reciprocal serves both, as the special-function unit bounds this epilogue; so that
+// the product of the two denominators stays finite, sigmoid never falls below 2^-62. NaN of one may
+// reach the other: the row is lost anyway.
+__device__ __forceinline__ void activate_two(float (&g)[2], const float (&u)[2], float exponent) {
+  const float a = 1.0F + power_of_2(fminf(exponent * g[0], 62.0F));
+  const float b = 1.0F + power_of_2(fminf(exponent * g[1], 62.0F));
+  const float r = reciprocal(a * b);
+  g[0] *= r * b * u[0];
+  g[1] *= r * a * u[1];
 }
 
 // One strip's gates become its 64 intermediates, in place. `bias` = of the thread's first column.
@@ -61,11 +85,15 @@ __device__ __forceinline__ void activate(float* strip, const unit& of, const flo
     if (of.bias != nullptr) add_bias(strip, bias);
   }
   if (of.limit < __int_as_float(0x7f800000)) clamp(strip, of.limit);
+  const float exponent = -1.44269504F * of.alpha;
 #pragma unroll
   for (int f = 0; f < 16; f += 2) {
 #pragma unroll
-    for (int c = 0; c < 4; ++c)
-      strip[4 * f + c] = activated<Number>(strip[4 * f + c], strip[4 * f + 4 + c], of);
+    for (int c = 0; c < 4; c += 2) {
+      float* const gate = strip + 4 * f + c;
+      const float u[2] = {gate[4] + of.beta, gate[5] + of.beta};
+      activate_two(reinterpret_cast<float(&)[2]>(*gate), u, exponent);
+    }
   }
 }
 
@@ -75,29 +103,26 @@ __device__ __forceinline__ void activate(float* strip, const unit& of, const flo
 struct block_scale {
   float scale;
   float inverse;
-  std::uint32_t live;  // codes of a block of zeros are zeros, whatever their signs
+  float zero;  // added to each value: makes -0 a 0 where all are zeros, and changes nothing else
 };
-__device__ __forceinline__ block_scale scale_of(std::uint32_t magnitude) {
-  const float a = __uint_as_float(magnitude);
-  float scale = fmaxf(__fdiv_rn(a, 448.0F), 0x1p-126F);
-  if (magnitude == 0) scale = 1.0F;
-  if (magnitude >= 0x7f800000u) scale = __int_as_float(0x7fc00000);
-  return {scale, __frcp_rn(scale), magnitude == 0 ? 0u : 0xffffu};
+// By the largest magnitude, or NaN.
+__device__ __forceinline__ block_scale scale_of(float most) {
+  float scale = fmaxf(__fdiv_rn(most, 448.0F), 0x1p-126F);
+  if (most == 0.0F) scale = 1.0F;
+  if (!(most < __int_as_float(0x7f800000))) scale = __int_as_float(0x7fc00000);
+  return {scale, __frcp_rn(scale), most == 0.0F ? 0.0F : -0.0F};
 }
 
 __device__ __forceinline__ std::uint16_t codes_of(float a, float b, const block_scale& by) {
-  const float2 scaled{a * by.inverse, b * by.inverse};
-  return static_cast<std::uint16_t>(__nv_cvt_float2_to_fp8x2(scaled, __NV_SATFINITE, __NV_E4M3) &
-                                    by.live);
+  const float2 scaled{__fmaf_rn(a, by.inverse, by.zero), __fmaf_rn(b, by.inverse, by.zero)};
+  return __nv_cvt_float2_to_fp8x2(scaled, __NV_SATFINITE, __NV_E4M3);
 }
 
-// Magnitudes compare as whole numbers, NaN above all.
-__device__ __forceinline__ void raise_maxima(const float* strip, std::uint32_t (&most)[2]) {
+__device__ __forceinline__ void raise_maxima(const float* strip, float (&most)[2]) {
 #pragma unroll
   for (int f = 0; f < 16; f += 2) {
 #pragma unroll
-    for (int c = 0; c < 4; ++c)
-      most[c >> 1] = max(most[c >> 1], __float_as_uint(strip[4 * f + c]) & 0x7fffffffu);
+    for (int c = 0; c < 4; ++c) most[c >> 1] = larger_magnitude(most[c >> 1], strip[4 * f + c]);
   }
 }
 
@@ -117,14 +142,15 @@ __device__ __forceinline__ void write_codes(std::byte* row_bytes, std::uint32_t 
 __device__ __forceinline__ void stage_codes(block_shared<wgmma::e4m3>& shared, const unit& of,
                                             const sums& totals, const share& part,
                                             const thread_place& at) {
-  // Four threads hold a row; where the warpgroups share rows, each has half of a row's 128.
-  std::uint32_t most[2] = {0, 0};
+  // NaN must not get lost in a maximum. Four threads hold a row; where the warpgroups share rows,
+  // each has half of a row's 128.
+  float most[2] = {0.0F, 0.0F};
   raise_maxima(totals, most);
   if (part.both) raise_maxima(totals + 64, most);
 #pragma unroll
   for (int lanes = 1; lanes < 4; lanes *= 2) {
-    most[0] = max(most[0], __shfl_xor_sync(0xffffffffu, most[0], lanes));
-    most[1] = max(most[1], __shfl_xor_sync(0xffffffffu, most[1], lanes));
+    most[0] = larger_magnitude(most[0], __shfl_xor_sync(0xffffffffu, most[0], lanes));
+    most[1] = larger_magnitude(most[1], __shfl_xor_sync(0xffffffffu, most[1], lanes));
   }
   if (!part.both) {
     const std::uint32_t row = at.row();
@@ -133,8 +159,8 @@ __device__ __forceinline__ void stage_codes(block_shared<wgmma::e4m3>& shared, c
       shared.row_maxima[part.strip][row + 8] = most[1];
     }
     ptx::named_sync(k_pair_barrier + at.warp, 64);
-    most[0] = max(most[0], shared.row_maxima[part.strip ^ 1u][row]);
-    most[1] = max(most[1], shared.row_maxima[part.strip ^ 1u][row + 8]);
+    most[0] = larger_magnitude(most[0], shared.row_maxima[part.strip ^ 1u][row]);
+    most[1] = larger_magnitude(most[1], shared.row_maxima[part.strip ^ 1u][row + 8]);
   }
   std::byte* const scales = shared.staging + of.groups * k_group_code_bytes;
 #pragma unroll

@@ -20,7 +20,7 @@ struct math_warpgroup {
 
   __device__ __forceinline__ math_warpgroup(const expert_gemm_args& a, block_shared<Number>& s,
                                             std::uint32_t warpgroup, const thread_place& place)
-      : args(a), shared(s), number(warpgroup), at(place), reader(s) {}
+      : args(a), shared(s), number(warpgroup), at(place), reader(s, place.lane) {}
 
   __device__ __forceinline__ share share_of(const unit& u) const {
     const bool two_strips = u.strips == k_unit_strips;
@@ -30,16 +30,16 @@ struct math_warpgroup {
   template <int Strips>
   __device__ __forceinline__ void multiply(sums& totals, const unit& u, const share& part,
                                            const scale_pairs* scales) {
-    const bool leader = at.lane == 0;
+    const bool teller = at.lane < k_straight_cluster;
     if constexpr (Number::promoted) {
       const std::uint32_t row_scales = reader.stages + k_unit_strips * k_tile_bytes +
                                        u.groups * k_group_code_bytes +
                                        (part.first_row + at.row()) * 4;
-      sum_promoted<Strips>(totals, reader, part, u.blocks, scales, row_scales, leader, number == 0);
+      sum_promoted<Strips>(totals, reader, part, u.blocks, scales, row_scales, teller, number == 0);
     } else if constexpr (Strips == 2) {
-      sum_in_place<2>(totals, reader, part, u.blocks, leader);
+      sum_in_place<2>(totals, reader, part, u.blocks, teller);
     } else {
-      sum_in_place<1>(first_strip(totals), reader, part, u.blocks, leader);
+      sum_in_place<1>(first_strip(totals), reader, part, u.blocks, teller);
     }
   }
 
@@ -67,13 +67,13 @@ struct math_warpgroup {
       const unit_kind kind = u.kind;
       if (kind == unit_kind::none) return;
       if constexpr (Number::promoted) {
-        if (number == 1) ptx::named_sync(k_stagger_barrier, 256);
+        if (number == 1 && kind != unit_kind::idle) ptx::named_sync(k_stagger_barrier, 256);
       }
       const share part = share_of(u);
       if (part.strip < u.strips) {
         compute(u, queue.place(), part);
       } else {
-        skip_stages(reader, u.blocks, at.lane == 0);
+        skip_stages(reader, u.blocks, at.lane < k_straight_cluster);
       }
       if (kind == unit_kind::fc1) {
         ++staged;

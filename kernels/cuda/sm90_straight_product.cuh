@@ -38,19 +38,20 @@ struct stage_reader {
   static constexpr std::uint32_t k_rows_step = k_unit_strips * k_tile_bytes / 16;
 
   stage_ring full;
-  std::uint32_t empty;       // barrier of stage 0
+  std::uint32_t empty;       // barrier of stage 0, in the block that this lane tells
   std::uint32_t descriptor;  // low word, of stage 0
   std::uint32_t stages;      // address
 
-  __device__ __forceinline__ explicit stage_reader(shared_type& shared)
+  // Lanes 0 and 1 tell one block of the cluster each.
+  __device__ __forceinline__ stage_reader(shared_type& shared, std::uint32_t lane)
       : full{ptx::shared_address(shared.stage_full), 0},
-        empty(ptx::shared_address(shared.stage_empty)),
+        empty(ptx::at_rank(ptx::shared_address(shared.stage_empty), lane % k_straight_cluster)),
         descriptor(
             static_cast<std::uint32_t>(wgmma::descriptor(ptx::shared_address(shared.stages)))),
         stages(ptx::shared_address(shared.stages)) {}
 
-  __device__ __forceinline__ void release(std::uint32_t s, bool leader) {
-    if (leader) ptx::arrive(empty + s * 8);
+  __device__ __forceinline__ void release(std::uint32_t s, bool teller) {
+    if (teller) ptx::arrive_at_rank(empty + s * 8);
     full.pass(s);
   }
   // Low words of the share's operands in stage 0.
@@ -84,7 +85,7 @@ template <int Strips>
 __device__ __forceinline__ void sum_promoted(sums& totals, stage_reader<wgmma::e4m3>& reader,
                                              const share& part, std::uint32_t blocks,
                                              const scale_pairs* scales, std::uint32_t row_scales,
-                                             bool leader, bool first_group) {
+                                             bool teller, bool first_group) {
   using stages = stage_reader<wgmma::e4m3>;
   const std::uint32_t rows = reader.rows_of(part);
   const std::uint32_t weights = reader.weights_of(part);
@@ -123,7 +124,7 @@ __device__ __forceinline__ void sum_promoted(sums& totals, stage_reader<wgmma::e
         wgmma::wait<0>();
         if (first_group && strip == 0 && k == 0) ptx::named_arrive(k_stagger_barrier, 256);
         wgmma::keep(d);
-        if (strip == Strips - 1) reader.release(s, leader);
+        if (strip == Strips - 1) reader.release(s, teller);
         // Promote.
         const float factor[2][2] = {{row_scale[0] * pair.x, row_scale[0] * pair.y},
                                     {row_scale[1] * pair.x, row_scale[1] * pair.y}};
@@ -140,7 +141,7 @@ __device__ __forceinline__ void sum_promoted(sums& totals, stage_reader<wgmma::e
 template <int Strips>
 __device__ __forceinline__ void sum_in_place(float (&totals)[64 * Strips],
                                              stage_reader<wgmma::bf16>& reader, const share& part,
-                                             std::uint32_t blocks, bool leader) {
+                                             std::uint32_t blocks, bool teller) {
   using stages = stage_reader<wgmma::bf16>;
   const std::uint32_t rows = reader.rows_of(part);
   const std::uint32_t weights = reader.weights_of(part);
@@ -157,24 +158,24 @@ __device__ __forceinline__ void sum_in_place(float (&totals)[64 * Strips],
                                   weights + s * stages::k_stage_step, 1);
       wgmma::commit();
       wgmma::wait<1>();
-      if (k > 0) reader.release((s + k_straight_stages - 1) % k_straight_stages, leader);
+      if (k > 0) reader.release((s + k_straight_stages - 1) % k_straight_stages, teller);
       last = s;
     }
   }
   wgmma::wait<0>();
   wgmma::keep(totals);
-  reader.release(last, leader);
+  reader.release(last, teller);
 }
 
 // A share that does not exist: pass the stages on.
 template <wgmma::gemm_number Number>
 __device__ __forceinline__ void skip_stages(stage_reader<Number>& reader, std::uint32_t blocks,
-                                            bool leader) {
+                                            bool teller) {
   for (std::uint32_t k = 0; k < blocks; ++k) {
     const std::uint32_t s = k % k_straight_stages;
     reader.full.wait(s);
     __syncwarp();
-    reader.release(s, leader);
+    reader.release(s, teller);
   }
 }
 

@@ -1,13 +1,16 @@
 #pragma once
 // Shared memory of one block of the straight kernel, and who waits for whom in it:
 //
-//   stages     copy warp -> math warps, a ring; every unit starts at stage 0, so that its addresses
-//              are constants
+//   stages     copy warps -> math warps, a ring; every unit starts at stage 0, so that its
+//   addresses
+//              are constants. The copy warps of a cluster's blocks fill each other's stages, so a
+//              stage is empty once the math warps of both have left theirs.
 //   units      unit walk -> copy warp, math warps, store warp: what to do, with all that belongs to
 //              it but the operands
+//   numbers    unit walk of the cluster's first block -> that of the second
 //   staging    math warps -> store warp: FC1's outcome, as it will lie in `mid`
 //
-// Thread: the block.
+// Thread: the block (stages and numbers: the cluster).
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +25,11 @@ namespace moetier::kernels::cuda::straight {
 template <wgmma::gemm_number Number>
 inline constexpr gemm_format k_format = Number::promoted ? gemm_format::fp8 : gemm_format::bf16;
 
-enum class unit_kind : std::uint32_t { fc1 = 0, fc2 = 1, none = 2 };  // none: the walk is over
+// idle: pass the stages on, as the cluster's other block has a unit; none: the walk is over.
+enum class unit_kind : std::uint32_t { fc1 = 0, fc2 = 1, idle = 2, none = 3 };
+
+// What the units of a cluster's two blocks have in common: the strips or the row tile.
+enum class unit_sharing : std::uint16_t { weights = 0, rows = 1 };
 
 // 128 rows x 256 page rows of one product: a row tile and a pair of strips.
 struct unit {
@@ -31,7 +38,7 @@ struct unit {
   std::uint32_t slot;
   std::uint32_t groups;
   std::uint32_t rows;
-  std::uint32_t strips;       // 1 at the end of a matrix with an odd number of them, else 2
+  std::uint32_t strips;       // 2; 1 at the end of a matrix with an odd number of them; idle: 0
   std::uint32_t first_strip;  // even
   std::uint32_t blocks;       // of K
   const std::byte* weights;   // first tile of the first strip
@@ -41,7 +48,8 @@ struct unit {
   float alpha;                // of the activation
   float beta;
   float limit;
-  std::uint32_t unused;
+  unit_sharing sharing;
+  std::uint16_t reads_mid;  // 1: its rows are FC1's outcome
 };
 static_assert(sizeof(unit) == 80);
 
@@ -64,7 +72,9 @@ struct block_shared {
   unit units[k_straight_units];
   std::int32_t entries[k_straight_units][k_straight_tile_rows];
   float row_weights[k_straight_units][k_straight_tile_rows];
-  std::uint32_t row_maxima[2][64];  // of the two halves of an intermediate block
+  float row_maxima[2][64];  // of the two halves of an intermediate block
+  std::uint32_t numbers[k_straight_numbers];
+  std::uint64_t number_full[k_straight_numbers];
   std::uint64_t stage_full[k_straight_stages];
   std::uint64_t stage_empty[k_straight_stages];
   std::uint64_t unit_full[k_straight_units];
@@ -86,8 +96,11 @@ template <wgmma::gemm_number Number>
 __device__ __forceinline__ void init_barriers(block_shared<Number>& shared) {
   for (std::uint32_t s = 0; s < k_straight_stages; ++s) {
     ptx::barrier_init(ptx::shared_address(&shared.stage_full[s]), 1);
-    ptx::barrier_init(ptx::shared_address(&shared.stage_empty[s]), k_straight_math_warps);
+    ptx::barrier_init(ptx::shared_address(&shared.stage_empty[s]),
+                      k_straight_cluster * k_straight_math_warps);
   }
+  for (std::uint32_t n = 0; n < k_straight_numbers; ++n)
+    ptx::barrier_init(ptx::shared_address(&shared.number_full[n]), 1);
   for (std::uint32_t u = 0; u < k_straight_units; ++u) {
     ptx::barrier_init(ptx::shared_address(&shared.unit_full[u]), 1);
     // Math warps, copy warp, store warp.

@@ -1,9 +1,14 @@
 #pragma once
-// The unit walk: one warp of each block fetches unit numbers and turns each into a unit, from the
-// row tiles alone. Numbers run over FC1's units, then FC2's; within a product segment by segment,
-// and within a segment strip pair by strip pair with all its tiles, so that blocks at work at the
-// same time share weights in L2. A tile's FC1 units thus all have smaller numbers than any unit of
-// FC2, and are held by blocks that never wait for a later one.
+// The unit walk: one warp of each block turns unit numbers into units, from the row tiles alone.
+// The cluster's first block fetches the numbers and sends them to the second; one number is a unit
+// for each. Numbers run over FC1's units, then FC2's; within a product segment by segment. A
+// segment's tiles go two by two, a cluster on the same strips and thus on one copy of the weights;
+// strip pair by strip pair with all pairs of tiles, so that clusters at work at the same time share
+// weights in L2. A last odd tile goes alone, a cluster on two of its strip pairs and one copy of
+// the rows.
+//
+// All of a tile's FC1 units have smaller numbers than any unit of FC2, and are held by blocks that
+// never wait for a later one.
 //
 // Thread: the walk's warp, all lanes.
 
@@ -14,11 +19,13 @@ namespace moetier::kernels::cuda::straight {
 
 struct unit_place {
   unit_kind kind;
+  unit_sharing sharing;
   std::uint32_t tile;
   std::uint32_t strip_pair;
+  bool exists;  // else the number's other unit may
 };
 
-// Units of all tiles: below 2^32, as 2^24 tiles alone are 2^31 rows.
+// Numbers of all tiles: below 2^31, as 2^24 tiles alone are 2^31 rows.
 struct unit_order {
   std::uint32_t tiles;
   std::uint32_t fc1_pairs;
@@ -28,20 +35,40 @@ struct unit_order {
       : tiles(args.tiles.header->tiles),
         fc1_pairs((args.layout.fc1_strips + 1) / k_unit_strips),
         fc2_pairs((args.layout.fc2_strips + 1) / k_unit_strips) {}
-  __device__ __forceinline__ std::uint32_t units() const { return tiles * (fc1_pairs + fc2_pairs); }
+  // A tile counts as an even number of strip pairs, two of them a number.
+  static __device__ __forceinline__ std::uint32_t half(std::uint32_t pairs) {
+    return (pairs + 1) / 2;
+  }
+  __device__ __forceinline__ std::uint32_t numbers() const {
+    return tiles * (half(fc1_pairs) + half(fc2_pairs));
+  }
 
-  // A segment of n tiles has n * pairs units, as if each of its tiles had them in a row: the tile
-  // that a number would then fall on gives the segment.
-  __device__ __forceinline__ unit_place place_of(const tile_table& table,
-                                                 std::uint32_t number) const {
-    const bool fc1 = number < tiles * fc1_pairs;
+  // A segment of n tiles has n times half(pairs) numbers, as if each of its tiles had them in a
+  // row: the tile that a number would then fall on gives the segment.
+  __device__ __forceinline__ unit_place place_of(const tile_table& table, std::uint32_t number,
+                                                 std::uint32_t rank) const {
+    const bool fc1 = number < tiles * half(fc1_pairs);
     const std::uint32_t pairs = fc1 ? fc1_pairs : fc2_pairs;
-    const std::uint32_t within = fc1 ? number : number - tiles * fc1_pairs;
-    const std::int32_t segment = table.tile_segment[within / pairs];
+    const std::uint32_t within = fc1 ? number : number - tiles * half(fc1_pairs);
+    const std::int32_t segment = table.tile_segment[within / half(pairs)];
     const auto first = static_cast<std::uint32_t>(table.segment_tile[segment]);
     const auto count = static_cast<std::uint32_t>(table.segment_tile[segment + 1]) - first;
-    const std::uint32_t in_segment = within - first * pairs;
-    return {fc1 ? unit_kind::fc1 : unit_kind::fc2, first + in_segment % count, in_segment / count};
+    const std::uint32_t in_segment = within - first * half(pairs);
+    const std::uint32_t doubles = count / 2;  // of tiles
+    const std::uint32_t of_doubles = doubles * half(pairs) * 2;
+    unit_place at;
+    at.kind = fc1 ? unit_kind::fc1 : unit_kind::fc2;
+    if (in_segment < of_doubles) {
+      at.sharing = unit_sharing::weights;
+      at.tile = first + in_segment % doubles * 2 + rank;
+      at.strip_pair = in_segment / doubles;
+    } else {
+      at.sharing = unit_sharing::rows;
+      at.tile = first + count - 1;
+      at.strip_pair = (in_segment - of_doubles) * 2 + rank;
+    }
+    at.exists = at.strip_pair < pairs;
+    return at;
   }
 };
 
@@ -58,14 +85,16 @@ __device__ __forceinline__ unit describe(const expert_gemm_args& args, const uni
   const auto* constants = reinterpret_cast<const float*>(page + l.constants);
   const bool shaped = args.activation == gemm_activation::swiglu_bias;
   unit u;
-  u.kind = place.kind;
+  u.kind = place.exists ? place.kind : unit_kind::idle;
   u.tile = place.tile;
   u.slot = static_cast<std::uint32_t>(tile.slot);
   u.groups = static_cast<std::uint32_t>(tile.groups);
   u.rows = static_cast<std::uint32_t>(tile.rows);
   u.first_strip = place.strip_pair * k_unit_strips;
-  u.strips = min(k_unit_strips, strips - u.first_strip);
-  u.blocks = blocks;
+  u.strips = place.exists ? min(k_unit_strips, strips - u.first_strip) : 0;
+  // A block without a unit still passes the other's stages on; without either, one of its own, so
+  // that neither block runs ahead.
+  u.blocks = place.exists || place.sharing == unit_sharing::rows ? blocks : 1;
   u.weights = page + (fc1 ? l.fc1 : l.fc2) + std::uint64_t{u.first_strip} * blocks * k_tile_bytes;
   u.rows_in = (fc1 ? args.x : args.mid) + first_group * blocks * group_bytes(format);
   u.mid = args.mid + (first_group * l.fc2_blocks + place.strip_pair * mid_blocks_of_pair *
@@ -77,7 +106,8 @@ __device__ __forceinline__ unit describe(const expert_gemm_args& args, const uni
   u.alpha = shaped ? constants[0] : 1.0F;
   u.beta = shaped ? constants[1] : 0.0F;
   u.limit = constants[2];
-  u.unused = 0;
+  u.sharing = place.sharing;
+  u.reads_mid = fc1 ? 0 : 1;
   return u;
 }
 
@@ -102,21 +132,48 @@ __device__ __forceinline__ void copy_scales(const expert_gemm_args& args, const 
   }
 }
 
+// The cluster's numbers, one after the other. The first block is never more than 6 ahead: it asks
+// for number i once its math warps have left unit i - 2, whose first stage needed those of the
+// second block to have left the stage's use before, at most 4 units earlier.
+template <class Shared>
+struct number_source {
+  const expert_gemm_args& args;
+  Shared& shared;
+  std::uint32_t rank;
+  std::uint32_t lane;
+
+  __device__ __forceinline__ std::uint32_t next(std::uint32_t i) const {
+    std::uint32_t number = blockIdx.x / k_straight_cluster;
+    if (i == 0) return number;
+    const std::uint32_t n = i % k_straight_numbers;
+    const std::uint32_t barrier = ptx::shared_address(&shared.number_full[n]);
+    if (rank == 0) {
+      if (lane == 0) {
+        number = gridDim.x / k_straight_cluster +
+                 atomicAdd(args.counters + gemm_counters::next_unit, 1u);
+        ptx::send_to_rank(ptx::at_rank(ptx::shared_address(&shared.numbers[n]), 1), number,
+                          ptx::at_rank(barrier, 1));
+      }
+      return __shfl_sync(0xffffffffu, number, 0);
+    }
+    if (lane == 0) ptx::arrive_expecting(barrier, 4);
+    // Place 0's first use would be number 0, which needs none.
+    ptx::wait(barrier, (i / k_straight_numbers + (n == 0 ? 1 : 0)) & 1u);
+    return *const_cast<volatile std::uint32_t*>(&shared.numbers[n]);
+  }
+};
+
 template <wgmma::gemm_number Number>
 __device__ __forceinline__ void walk_units(const expert_gemm_args& args,
-                                           block_shared<Number>& shared, std::uint32_t lane) {
+                                           block_shared<Number>& shared, std::uint32_t rank,
+                                           std::uint32_t lane) {
   const unit_order order(args);
+  const number_source<block_shared<Number>> numbers{args, shared, rank, lane};
   for (std::uint32_t i = 0;; ++i) {
     const std::uint32_t q = i % k_straight_units;
     ptx::wait(ptx::shared_address(&shared.unit_empty[q]), (i / k_straight_units & 1u) ^ 1u);
-
-    // Fetch a number; the first is the block's own.
-    std::uint32_t number = blockIdx.x;
-    if (i > 0) {
-      if (lane == 0) number = gridDim.x + atomicAdd(args.counters + gemm_counters::next_unit, 1u);
-      number = __shfl_sync(0xffffffffu, number, 0);
-    }
-    if (number >= order.units()) {
+    const std::uint32_t number = numbers.next(i);
+    if (number >= order.numbers()) {
       if (lane == 0) {
         shared.units[q].kind = unit_kind::none;
         ptx::arrive(ptx::shared_address(&shared.unit_full[q]));
@@ -124,13 +181,14 @@ __device__ __forceinline__ void walk_units(const expert_gemm_args& args,
       return;
     }
 
-    // Describe it and bring along what its rows and columns need.
-    const unit_place place = order.place_of(args.tiles, number);
+    // Describe the unit and bring along what its rows and columns need.
+    const unit_place place = order.place_of(args.tiles, number, rank);
     const row_tile tile = args.tiles.tiles[place.tile];
     const std::byte* page = args.pages[tile.slot];
     const unit u = describe<Number>(args, place, tile, page);
-    if constexpr (Number::promoted)
-      copy_scales(args, place, u.blocks, u.strips, page, shared.scales[q], lane);
+    if constexpr (Number::promoted) {
+      if (place.exists) copy_scales(args, place, u.blocks, u.strips, page, shared.scales[q], lane);
+    }
     if (place.kind == unit_kind::fc2) {
       const std::int32_t* entry_of =
           args.tiles.entry_of + static_cast<std::int64_t>(tile.first_group) * k_group_rows;

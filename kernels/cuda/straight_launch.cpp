@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "kernels/cuda/expert_gemm_args.hpp"
-#include "schemas/base/assert.hpp"
 
 namespace moetier::kernels::cuda {
 namespace {
@@ -20,24 +19,26 @@ bool fits(const gemm_shape& shape) noexcept {
          shape.intermediate_size / columns <= blocks_max;
 }
 
-std::uint64_t units_of_tile(const gemm_shape& shape) noexcept {
+// A cluster's pair of units is two tiles' or two of one tile's.
+std::uint64_t unit_pairs_of_tile(const gemm_shape& shape) noexcept {
   const page_layout layout = page_layout_of(shape);
-  return ceil_div(layout.fc1_strips, k_unit_strips) + ceil_div(layout.fc2_strips, k_unit_strips);
+  return ceil_div(ceil_div(layout.fc1_strips, k_unit_strips), 2) +
+         ceil_div(ceil_div(layout.fc2_strips, k_unit_strips), 2);
 }
 
 }  // namespace
 
 std::optional<straight_launch> plan_straight(const gemm_shape& shape, std::uint32_t tiles_max,
                                              const device_size& device) noexcept {
-  MOETIER_ASSERT(device.multiprocessors >= 1);
-  if (!fits(shape)) return std::nullopt;
+  if (device.multiprocessors < k_straight_cluster || !fits(shape)) return std::nullopt;
   const std::uint32_t shared_bytes = straight_shared_bytes(shape.format);
   if (shared_bytes > device.shared_bytes_max) return std::nullopt;
-  const std::uint64_t units = tiles_max * units_of_tile(shape);
+  const std::uint64_t wanted = tiles_max * unit_pairs_of_tile(shape);
+  const std::uint64_t clusters =
+      std::clamp<std::uint64_t>(wanted, 1, device.multiprocessors / k_straight_cluster);
   return straight_launch{
       .format = shape.format,
-      .blocks =
-          static_cast<std::uint32_t>(std::clamp<std::uint64_t>(units, 1, device.multiprocessors)),
+      .blocks = static_cast<std::uint32_t>(clusters) * k_straight_cluster,
       .shared_bytes = shared_bytes,
       .counters = gemm_counters::first_tile + tiles_max,
   };

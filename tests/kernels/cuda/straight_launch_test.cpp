@@ -22,18 +22,25 @@ TEST(straight_launch, fills_the_device_with_one_block_a_multiprocessor) {
   EXPECT_EQ(plan->stages, 4u);
 }
 
-TEST(straight_launch, starts_no_block_that_can_have_no_unit) {
-  // FC1 of 128 x 128 has 2 strips, one unit; FC2 one strip, one unit.
+TEST(straight_launch, starts_no_cluster_that_can_have_no_unit) {
+  // FC1 of 128 x 128 has 2 strips, one unit; FC2 one strip, one unit: two clusters a tile.
   const gemm_shape shape{.hidden_size = 128, .intermediate_size = 128, .format = gemm_format::fp8};
-  EXPECT_EQ(plan_straight(shape, 3, k_h200)->blocks, 6u);
-  EXPECT_EQ(plan_straight(shape, 65, k_h200)->blocks, 130u);
-  EXPECT_EQ(plan_straight(shape, 66, k_h200)->blocks, 132u);
-  EXPECT_EQ(plan_straight(shape, 0, k_h200)->blocks, 1u);
+  EXPECT_EQ(plan_straight(shape, 3, k_h200)->blocks, 12u);
+  EXPECT_EQ(plan_straight(shape, 32, k_h200)->blocks, 128u);
+  EXPECT_EQ(plan_straight(shape, 33, k_h200)->blocks, 132u);
+  EXPECT_EQ(plan_straight(shape, 34, k_h200)->blocks, 132u);
+  EXPECT_EQ(plan_straight(shape, 0, k_h200)->blocks, 2u);
 }
 
-TEST(straight_launch, counts_an_odd_strip_as_a_unit) {
-  // 45 strips of FC1, 23 of FC2: 23 + 12 units a tile.
-  EXPECT_EQ(plan_straight(k_gpt_oss, 1, k_h200)->blocks, 35u);
+TEST(straight_launch, starts_whole_clusters_on_any_device) {
+  EXPECT_EQ(plan_straight(k_dsv3, 64, {.multiprocessors = 131})->blocks, 130u);
+  EXPECT_EQ(plan_straight(k_dsv3, 64, {.multiprocessors = 2})->blocks, 2u);
+  EXPECT_FALSE(plan_straight(k_dsv3, 64, {.multiprocessors = 1}));
+}
+
+TEST(straight_launch, counts_an_odd_strip_as_a_unit_and_an_odd_unit_as_a_pair) {
+  // 45 strips of FC1, 23 of FC2: 23 and 12 units a tile, 12 and 6 pairs.
+  EXPECT_EQ(plan_straight(k_gpt_oss, 1, k_h200)->blocks, 36u);
 }
 
 TEST(straight_launch, keeps_a_counter_for_every_tile_behind_the_launch_wide_ones) {

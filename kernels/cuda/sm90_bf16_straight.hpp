@@ -1,6 +1,5 @@
 #pragma once
-// Both expert GEMMs of a batch with many rows an expert, in bf16:
-// bf16 (sums stay in the tensor core).
+// Both expert GEMMs of a batch with many rows an expert, in bf16: sums stay in the tensor core.
 // What is computed and how: kernels/cuda/sm90_straight.cuh; arguments: expert_gemm_args.hpp. It
 // enqueues one kernel on the stream and returns; it never allocates or waits.
 //

@@ -1,6 +1,6 @@
 #pragma once
-// Both expert GEMMs of a batch with many rows an expert, in fp8:
-// fp8 (E4M3; rows scaled 1 x 128, weights 128 x 128, sums promoted every 128 of K).
+// Both expert GEMMs of a batch with many rows an expert, in fp8: E4M3 codes, rows scaled 1 x 128,
+// weights 128 x 128, sums promoted every 128 of K.
 // What is computed and how: kernels/cuda/sm90_straight.cuh; arguments: expert_gemm_args.hpp. It
 // enqueues one kernel on the stream and returns; it never allocates or waits.
 //

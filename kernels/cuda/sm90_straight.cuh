@@ -43,7 +43,6 @@ __global__ void __cluster_dims__(k_straight_cluster, 1, 1) __launch_bounds__(k_s
   auto& shared = *reinterpret_cast<block_shared<Number>*>(block_memory);
   const std::uint32_t warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
   const std::uint32_t lane = threadIdx.x % 32;
-
   const std::uint32_t rank = ptx::cluster_rank();
 
   // Barriers, then everything that the grids before wrote.

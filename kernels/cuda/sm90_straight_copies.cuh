@@ -28,7 +28,7 @@ __device__ __forceinline__ void fill_stages(const expert_gemm_args& args,
   const std::uint32_t full = ptx::shared_address(shared.stage_full);
   const std::uint32_t first_stage = ptx::shared_address(shared.stages);
   stage_ring empty{ptx::shared_address(shared.stage_empty), 0xfu};
-  const std::uint32_t fc1_parts = (args.layout.fc1_strips + 1) / k_unit_strips;
+  const std::uint32_t fc1_parts = strip_pairs(args.layout.fc1_strips);
   std::uint32_t written_tile = 0xffffffffu;  // whose FC1 is known to be written
   bool expired = false;                      // one wait did: the output is void, end soon
   for (unit_queue queue;; ++queue.taken) {

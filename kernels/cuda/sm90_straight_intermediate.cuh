@@ -65,7 +65,7 @@ __device__ __forceinline__ float larger_magnitude(float most, float x) {
   return y;
 }
 
-// g * sigmoid(alpha * g) * (u + beta) of two neighbours in a row, in place of g; `exponent` =
+// g * sigmoid(alpha * g) * u of two neighbours in a row, in place of g; `exponent` =
 // -alpha
 // * log2(e). One reciprocal serves both, as the special-function unit bounds this epilogue; so that
 // the product of the two denominators stays finite, sigmoid never falls below 2^-62. NaN of one may
@@ -91,7 +91,11 @@ __device__ __forceinline__ void activate(float* strip, const unit& of, const flo
 #pragma unroll
     for (int c = 0; c < 4; c += 2) {
       float* const gate = strip + 4 * f + c;
-      const float u[2] = {gate[4] + of.beta, gate[5] + of.beta};
+      float u[2] = {gate[4], gate[5]};
+      if constexpr (!Number::promoted) {
+        u[0] += of.beta;
+        u[1] += of.beta;
+      }
       activate_two(reinterpret_cast<float(&)[2]>(*gate), u, exponent);
     }
   }

@@ -19,17 +19,12 @@
 #include "kernels/cuda/sm90_ptx.cuh"
 #include "kernels/cuda/sm90_wgmma.cuh"
 #include "kernels/cuda/straight_launch.hpp"
+#include "kernels/cuda/straight_order.hpp"
 
 namespace moetier::kernels::cuda::straight {
 
 template <wgmma::gemm_number Number>
 inline constexpr gemm_format k_format = Number::promoted ? gemm_format::fp8 : gemm_format::bf16;
-
-// idle: pass the stages on, as the cluster's other block has a unit; none: the walk is over.
-enum class unit_kind : std::uint32_t { fc1 = 0, fc2 = 1, idle = 2, none = 3 };
-
-// What the units of a cluster's two blocks have in common: the strips or the row tile.
-enum class unit_sharing : std::uint16_t { weights = 0, rows = 1 };
 
 // 128 rows x 256 page rows of one product: a row tile and a pair of strips.
 struct unit {

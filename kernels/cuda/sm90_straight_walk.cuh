@@ -1,11 +1,6 @@
 #pragma once
 // The unit walk: one warp of each block turns unit numbers into units, from the row tiles alone.
-// The cluster's first block fetches the numbers and sends them to the second; one number is a unit
-// for each. Numbers run over FC1's units, then FC2's; within a product segment by segment. A
-// segment's tiles go two by two, a cluster on the same strips and thus on one copy of the weights;
-// strip pair by strip pair with all pairs of tiles, so that clusters at work at the same time share
-// weights in L2. A last odd tile goes alone, a cluster on two of its strip pairs and one copy of
-// the rows.
+// The cluster's first block fetches the numbers and sends them to the second.
 //
 // All of a tile's FC1 units have smaller numbers than any unit of FC2, and are held by blocks that
 // never wait for a later one.
@@ -14,63 +9,9 @@
 
 #include "kernels/cuda/expert_gemm_args.hpp"
 #include "kernels/cuda/sm90_straight_shared.cuh"
+#include "kernels/cuda/straight_order.hpp"
 
 namespace moetier::kernels::cuda::straight {
-
-struct unit_place {
-  unit_kind kind;
-  unit_sharing sharing;
-  std::uint32_t tile;
-  std::uint32_t strip_pair;
-  bool exists;  // else the number's other unit may
-};
-
-// Numbers of all tiles: below 2^31, as 2^24 tiles alone are 2^31 rows.
-struct unit_order {
-  std::uint32_t tiles;
-  std::uint32_t fc1_pairs;
-  std::uint32_t fc2_pairs;
-
-  __device__ __forceinline__ explicit unit_order(const expert_gemm_args& args)
-      : tiles(args.tiles.header->tiles),
-        fc1_pairs((args.layout.fc1_strips + 1) / k_unit_strips),
-        fc2_pairs((args.layout.fc2_strips + 1) / k_unit_strips) {}
-  // A tile counts as an even number of strip pairs, two of them a number.
-  static __device__ __forceinline__ std::uint32_t half(std::uint32_t pairs) {
-    return (pairs + 1) / 2;
-  }
-  __device__ __forceinline__ std::uint32_t numbers() const {
-    return tiles * (half(fc1_pairs) + half(fc2_pairs));
-  }
-
-  // A segment of n tiles has n times half(pairs) numbers, as if each of its tiles had them in a
-  // row: the tile that a number would then fall on gives the segment.
-  __device__ __forceinline__ unit_place place_of(const tile_table& table, std::uint32_t number,
-                                                 std::uint32_t rank) const {
-    const bool fc1 = number < tiles * half(fc1_pairs);
-    const std::uint32_t pairs = fc1 ? fc1_pairs : fc2_pairs;
-    const std::uint32_t within = fc1 ? number : number - tiles * half(fc1_pairs);
-    const std::int32_t segment = table.tile_segment[within / half(pairs)];
-    const auto first = static_cast<std::uint32_t>(table.segment_tile[segment]);
-    const auto count = static_cast<std::uint32_t>(table.segment_tile[segment + 1]) - first;
-    const std::uint32_t in_segment = within - first * half(pairs);
-    const std::uint32_t doubles = count / 2;  // of tiles
-    const std::uint32_t of_doubles = doubles * half(pairs) * 2;
-    unit_place at;
-    at.kind = fc1 ? unit_kind::fc1 : unit_kind::fc2;
-    if (in_segment < of_doubles) {
-      at.sharing = unit_sharing::weights;
-      at.tile = first + in_segment % doubles * 2 + rank;
-      at.strip_pair = in_segment / doubles;
-    } else {
-      at.sharing = unit_sharing::rows;
-      at.tile = first + count - 1;
-      at.strip_pair = (in_segment - of_doubles) * 2 + rank;
-    }
-    at.exists = at.strip_pair < pairs;
-    return at;
-  }
-};
 
 template <wgmma::gemm_number Number>
 __device__ __forceinline__ unit describe(const expert_gemm_args& args, const unit_place& place,
@@ -132,8 +73,8 @@ __device__ __forceinline__ void copy_scales(const expert_gemm_args& args, const 
   }
 }
 
-// The cluster's numbers, one after the other. The first block is never more than 6 ahead: it asks
-// for number i once its math warps have left unit i - 2, whose first stage needed those of the
+// The cluster's numbers, one after the other. The first block is never more than 7 ahead: it asks
+// for number i once its math warps have left unit i - 3, whose first stage needed those of the
 // second block to have left the stage's use before, at most 4 units earlier.
 template <class Shared>
 struct number_source {
@@ -163,17 +104,48 @@ struct number_source {
   }
 };
 
+// What a number stands for in this block.
+struct found_unit {
+  unit_place place;
+  row_tile tile;
+  const std::byte* page;
+};
+
+// Entries and router weights of a unit of FC2.
+__device__ __forceinline__ void copy_rows(const expert_gemm_args& args, const row_tile& tile,
+                                          std::int32_t* entries, float* weights,
+                                          std::uint32_t lane) {
+  const std::int32_t* entry_of =
+      args.tiles.entry_of + static_cast<std::int64_t>(tile.first_group) * k_group_rows;
+  const auto rows = static_cast<std::uint32_t>(tile.rows);
+  for (std::uint32_t row = lane; row < k_straight_tile_rows; row += 32) {
+    const std::int32_t entry = row < rows ? entry_of[row] : -1;
+    entries[row] = entry;
+    weights[row] = entry >= 0 && args.weights != nullptr ? args.weights[entry] : 1.0F;
+  }
+}
+
 template <wgmma::gemm_number Number>
 __device__ __forceinline__ void walk_units(const expert_gemm_args& args,
                                            block_shared<Number>& shared, std::uint32_t rank,
                                            std::uint32_t lane) {
-  const unit_order order(args);
+  const unit_order order{args.tiles.header->tiles, strip_pairs(args.layout.fc1_strips),
+                         strip_pairs(args.layout.fc2_strips)};
   const number_source<block_shared<Number>> numbers{args, shared, rank, lane};
   for (std::uint32_t i = 0;; ++i) {
+    // Find the unit while the queue is still full: the way to it is five dependent loads long.
+    const std::uint32_t number = numbers.next(i);
+    const bool over = number >= order.numbers();
+    found_unit found{};
+    if (!over) {
+      found.place = order.place_of(args.tiles.tile_segment, args.tiles.segment_tile, number, rank);
+      found.tile = args.tiles.tiles[found.place.tile];
+      found.page = args.pages[found.tile.slot];
+    }
+
     const std::uint32_t q = i % k_straight_units;
     ptx::wait(ptx::shared_address(&shared.unit_empty[q]), (i / k_straight_units & 1u) ^ 1u);
-    const std::uint32_t number = numbers.next(i);
-    if (number >= order.numbers()) {
+    if (over) {
       if (lane == 0) {
         shared.units[q].kind = unit_kind::none;
         ptx::arrive(ptx::shared_address(&shared.unit_full[q]));
@@ -181,24 +153,14 @@ __device__ __forceinline__ void walk_units(const expert_gemm_args& args,
       return;
     }
 
-    // Describe the unit and bring along what its rows and columns need.
-    const unit_place place = order.place_of(args.tiles, number, rank);
-    const row_tile tile = args.tiles.tiles[place.tile];
-    const std::byte* page = args.pages[tile.slot];
-    const unit u = describe<Number>(args, place, tile, page);
+    // Describe it and bring along what its rows and columns need.
+    const unit u = describe<Number>(args, found.place, found.tile, found.page);
     if constexpr (Number::promoted) {
-      if (place.exists) copy_scales(args, place, u.blocks, u.strips, page, shared.scales[q], lane);
+      if (found.place.exists)
+        copy_scales(args, found.place, u.blocks, u.strips, found.page, shared.scales[q], lane);
     }
-    if (place.kind == unit_kind::fc2) {
-      const std::int32_t* entry_of =
-          args.tiles.entry_of + static_cast<std::int64_t>(tile.first_group) * k_group_rows;
-      for (std::uint32_t row = lane; row < k_straight_tile_rows; row += 32) {
-        const std::int32_t entry = row < u.rows ? entry_of[row] : -1;
-        shared.entries[q][row] = entry;
-        shared.row_weights[q][row] =
-            entry >= 0 && args.weights != nullptr ? args.weights[entry] : 1.0F;
-      }
-    }
+    if (found.place.kind == unit_kind::fc2)
+      copy_rows(args, found.tile, shared.entries[q], shared.row_weights[q], lane);
     if (lane == 0) shared.units[q] = u;
     __syncwarp();
     if (lane == 0) ptx::arrive(ptx::shared_address(&shared.unit_full[q]));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "kernels/cuda/expert_gemm_args.hpp"
+#include "kernels/cuda/straight_order.hpp"
 
 namespace moetier::kernels::cuda {
 namespace {
@@ -19,13 +20,6 @@ bool fits(const gemm_shape& shape) noexcept {
          shape.intermediate_size / columns <= blocks_max;
 }
 
-// A cluster's pair of units is two tiles' or two of one tile's.
-std::uint64_t unit_pairs_of_tile(const gemm_shape& shape) noexcept {
-  const page_layout layout = page_layout_of(shape);
-  return ceil_div(ceil_div(layout.fc1_strips, k_unit_strips), 2) +
-         ceil_div(ceil_div(layout.fc2_strips, k_unit_strips), 2);
-}
-
 }  // namespace
 
 std::optional<straight_launch> plan_straight(const gemm_shape& shape, std::uint32_t tiles_max,
@@ -33,7 +27,11 @@ std::optional<straight_launch> plan_straight(const gemm_shape& shape, std::uint3
   if (device.multiprocessors < k_straight_cluster || !fits(shape)) return std::nullopt;
   const std::uint32_t shared_bytes = straight_shared_bytes(shape.format);
   if (shared_bytes > device.shared_bytes_max) return std::nullopt;
-  const std::uint64_t wanted = tiles_max * unit_pairs_of_tile(shape);
+  const page_layout layout = page_layout_of(shape);
+  const straight::unit_order of_one_tile{.tiles = 1,
+                                         .fc1_pairs = straight::strip_pairs(layout.fc1_strips),
+                                         .fc2_pairs = straight::strip_pairs(layout.fc2_strips)};
+  const std::uint64_t wanted = std::uint64_t{tiles_max} * of_one_tile.numbers();
   const std::uint64_t clusters =
       std::clamp<std::uint64_t>(wanted, 1, device.multiprocessors / k_straight_cluster);
   return straight_launch{

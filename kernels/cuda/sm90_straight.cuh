@@ -23,8 +23,8 @@ enum class role : std::uint32_t { copy = k_straight_math_warps, walk, store };  
 
 // 384 threads leave the compiler 168 registers each; what the serving warps give up, the math warps
 // take.
-inline constexpr std::uint32_t k_math_registers = 232;
-inline constexpr std::uint32_t k_serving_registers = 40;
+inline constexpr std::uint32_t k_math_registers = 224;
+inline constexpr std::uint32_t k_serving_registers = 56;
 
 // The last block to leave clears every counter that the launch used.
 __device__ __forceinline__ void clear_counters(const expert_gemm_args& args, std::uint32_t lane) {

@@ -5,8 +5,8 @@
 // tile is written. The store warp writes FC1's outcome into `mid` and counts it, off the math
 // warps' way. One lane of each does the work.
 //
-// Weights leave L2 first, since only blocks at work at the same time share them; rows stay, since
-// every strip pair reads them again.
+// In L2 rows stay, since every strip pair reads them again. Weights that one cluster reads leave
+// first; those that several read at about the same time take their turn.
 //
 // Thread: lane 0 of the copy warp or of the store warp.
 
@@ -23,8 +23,9 @@ template <wgmma::gemm_number Number>
 __device__ __forceinline__ void fill_stages(const expert_gemm_args& args,
                                             block_shared<Number>& shared, std::uint32_t rank) {
   using stage = typename block_shared<Number>::stage;
-  const std::uint64_t keep_short = ptx::policy_evict_first();
-  const std::uint64_t keep_long = ptx::policy_evict_last();
+  const std::uint64_t leave_first = ptx::policy_evict_first();
+  const std::uint64_t in_turn = ptx::policy_evict_normal();
+  const std::uint64_t stay = ptx::policy_evict_last();
   const std::uint32_t full = ptx::shared_address(shared.stage_full);
   const std::uint32_t first_stage = ptx::shared_address(shared.stages);
   stage_ring empty{ptx::shared_address(shared.stage_empty), 0xfu};
@@ -36,7 +37,7 @@ __device__ __forceinline__ void fill_stages(const expert_gemm_args& args,
     queue.give_back(shared);
     if (u.kind == unit_kind::none) return;
 
-    if (u.reads_mid != 0 && u.tile != written_tile && !expired) {
+    if (u.reads_mid && u.tile != written_tile && !expired) {
       expired = !ptx::wait_at_least(args.counters + gemm_counters::first_tile + u.tile, fc1_parts,
                                     args.deadline_ns, args.status, u.slot);
       ptx::fence_async();
@@ -44,6 +45,7 @@ __device__ __forceinline__ void fill_stages(const expert_gemm_args& args,
     }
     const std::uint32_t row_bytes = u.groups * group_bytes(k_format<Number>);
     const std::uint64_t strip_bytes = std::uint64_t{u.blocks} * k_tile_bytes;
+    const std::uint64_t weight_policy = u.reread ? in_turn : leave_first;
     const std::byte* weights = u.weights;
     const std::byte* rows = u.rows_in;
     for (std::uint32_t k = 0; k < u.blocks; ++k) {
@@ -57,15 +59,14 @@ __device__ __forceinline__ void fill_stages(const expert_gemm_args& args,
       if (u.sharing == unit_sharing::weights) {
         if (rank < u.strips)
           ptx::copy_in_all(to + rank * k_tile_bytes, weights + rank * strip_bytes, k_tile_bytes,
-                           barrier, k_both, keep_short);
-        ptx::copy_in(to_rows, rows, row_bytes, barrier, keep_long);
+                           barrier, k_both, weight_policy);
+        ptx::copy_in(to_rows, rows, row_bytes, barrier, stay);
       } else {
         for (std::uint32_t strip = 0; strip < u.strips; ++strip)
           ptx::copy_in(to + strip * k_tile_bytes, weights + strip * strip_bytes, k_tile_bytes,
-                       barrier, keep_short);
+                       barrier, weight_policy);
         const std::uint32_t half = row_bytes / 2;
-        ptx::copy_in_all(to_rows + rank * half, rows + rank * half, half, barrier, k_both,
-                         keep_long);
+        ptx::copy_in_all(to_rows + rank * half, rows + rank * half, half, barrier, k_both, stay);
       }
       weights += k_tile_bytes;
       rows += row_bytes;

@@ -65,11 +65,10 @@ __device__ __forceinline__ float larger_magnitude(float most, float x) {
   return y;
 }
 
-// g * sigmoid(alpha * g) * u of two neighbours in a row, in place of g; `exponent` =
-// -alpha
-// * log2(e). One reciprocal serves both, as the special-function unit bounds this epilogue; so that
-// the product of the two denominators stays finite, sigmoid never falls below 2^-62. NaN of one may
-// reach the other: the row is lost anyway.
+// g * sigmoid(alpha * g) * u of two neighbours in a row, in place of g. `exponent` is -alpha times
+// the binary logarithm of e. One reciprocal serves both, as the special-function unit bounds this
+// epilogue; so that the product of the two denominators stays finite, sigmoid never falls below
+// 2^-62. NaN of one may reach the other: the row is lost anyway.
 __device__ __forceinline__ void activate_two(float (&g)[2], const float (&u)[2], float exponent) {
   const float a = 1.0F + power_of_2(fminf(exponent * g[0], 62.0F));
   const float b = 1.0F + power_of_2(fminf(exponent * g[1], 62.0F));
@@ -78,11 +77,12 @@ __device__ __forceinline__ void activate_two(float (&g)[2], const float (&u)[2],
   g[1] *= r * a * u[1];
 }
 
-// One strip's gates become its 64 intermediates, in place. `bias` = of the thread's first column.
+// One strip's gates become its 64 intermediates, in place. `column` = the thread's first page row
+// of the strip, from the unit's first.
 template <wgmma::gemm_number Number>
-__device__ __forceinline__ void activate(float* strip, const unit& of, const float* bias) {
+__device__ __forceinline__ void activate(float* strip, const unit& of, std::uint32_t column) {
   if constexpr (!Number::promoted) {
-    if (of.bias != nullptr) add_bias(strip, bias);
+    if (of.bias != nullptr) add_bias(strip, of.bias + column);
   }
   if (of.limit < __int_as_float(0x7f800000)) clamp(strip, of.limit);
   const float exponent = -1.44269504F * of.alpha;
@@ -205,9 +205,9 @@ template <wgmma::gemm_number Number>
 __device__ __forceinline__ void stage_intermediates(block_shared<Number>& shared, const unit& of,
                                                     sums& totals, const share& part,
                                                     const thread_place& at) {
-  const float* const bias = of.bias + part.strip * k_tile_rows + at.column();
-  activate<Number>(totals, of, bias);
-  if (part.both) activate<Number>(totals + 64, of, bias + k_tile_rows);
+  const std::uint32_t column = part.strip * k_tile_rows + at.column();
+  activate<Number>(totals, of, column);
+  if (part.both) activate<Number>(totals + 64, of, column + k_tile_rows);
   if constexpr (Number::promoted) {
     stage_codes(shared, of, totals, part, at);
   } else {

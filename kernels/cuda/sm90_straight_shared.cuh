@@ -44,7 +44,8 @@ struct unit {
   float beta;
   float limit;
   unit_sharing sharing;
-  std::uint16_t reads_mid;  // 1: its rows are FC1's outcome
+  bool reads_mid;  // its rows are FC1's outcome
+  bool reread;     // its weights are needed again soon
 };
 static_assert(sizeof(unit) == 80);
 

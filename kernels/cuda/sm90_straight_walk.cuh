@@ -48,7 +48,8 @@ __device__ __forceinline__ unit describe(const expert_gemm_args& args, const uni
   u.beta = shaped ? constants[1] : 0.0F;
   u.limit = constants[2];
   u.sharing = place.sharing;
-  u.reads_mid = fc1 ? 0 : 1;
+  u.reads_mid = !fc1;
+  u.reread = place.reread;
   return u;
 }
 

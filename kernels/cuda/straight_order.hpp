@@ -21,13 +21,14 @@ namespace moetier::kernels::cuda::straight {
 enum class unit_kind : std::uint32_t { fc1 = 0, fc2 = 1, idle = 2, none = 3 };
 
 // What the units of a cluster's two blocks have in common: the strips or the row tile.
-enum class unit_sharing : std::uint16_t { weights = 0, rows = 1 };
+enum class unit_sharing : std::uint8_t { weights = 0, rows = 1 };
 
 struct unit_place {
   unit_kind kind = unit_kind::none;
   unit_sharing sharing = unit_sharing::weights;
   std::uint32_t tile = 0;
   std::uint32_t strip_pair = 0;
+  bool reread = false;  // other clusters need these weights soon
   bool exists = false;  // an odd number of strip pairs leaves some numbers without one
 
   bool operator==(const unit_place&) const = default;
@@ -79,6 +80,7 @@ struct unit_order {
       at.tile = first + count - 1;
       at.strip_pair = first_pair + rank;
     }
+    at.reread = count > 2;
     at.exists = at.strip_pair < pairs;
     return at;
   }

@@ -104,6 +104,15 @@ TEST(straight_order, takes_two_strip_pairs_through_all_tiles_before_the_next) {
   EXPECT_EQ(got, want);
 }
 
+TEST(straight_order, knows_which_weights_other_clusters_read_too) {
+  const tables t({1, 2, 3});
+  const unit_order order = t.order(2, 2);
+  for (std::uint32_t n = 0; n < order.numbers(); ++n) {
+    const unit_place p = t.at(order, n, 0);
+    EXPECT_EQ(p.reread, t.tile_segment[p.tile] == 2);
+  }
+}
+
 TEST(straight_order, has_no_number_without_tiles) {
   EXPECT_EQ((unit_order{0, 16, 28}.numbers()), 0u);
   EXPECT_EQ((unit_order{3, 16, 28}.numbers()), 3u * (8 + 14));

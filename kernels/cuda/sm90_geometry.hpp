@@ -60,8 +60,8 @@ struct gemm_shape {
   bool operator==(const gemm_shape&) const = default;
 };
 
-// Bulk copies that straddle 128-byte lines cost the weight stream 5 %, so pages follow each other at
-// multiples of this; a pool's base must lie at one too.
+// Bulk copies that straddle 128-byte lines cost the weight stream 5 %, so pages follow each other
+// at multiples of this; a pool's base must lie at one too.
 inline constexpr std::uint64_t k_page_alignment_bytes = 1024;
 
 // Where the parts of one expert lie in its page, in bytes; every part at a multiple of 64.

@@ -111,7 +111,9 @@ class sm90_layer final : public ExpertLayer {
             .tiles = reinterpret_cast<row_tile*>(base + plan.tiles),
             .segment_tile = reinterpret_cast<std::int32_t*>(base + plan.segment_tile),
             .tile_segment = reinterpret_cast<std::int32_t*>(base + plan.tile_segment),
-            .entry_of = reinterpret_cast<std::int32_t*>(base + plan.entry_of)};
+            .entry_of = reinterpret_cast<std::int32_t*>(base + plan.entry_of),
+            .place_of =
+                call.k_in > 1 ? reinterpret_cast<std::int32_t*>(base + plan.place_of) : nullptr};
   }
 
   launch_status gather(const layer_call& call, const sm90_workspace& plan, void* stream) const {
@@ -126,8 +128,8 @@ class sm90_layer final : public ExpertLayer {
                                 .tile_rows = tile_rows_of(variant_of(call)),
                                 .tiles = tiles_in(call, plan),
                                 .x = call.workspace.data() + plan.x,
-                                .slot_ids = zeros ? call.slot_ids : nullptr,
                                 .rows_live = call.rows_live,
+                                .slot_ids = zeros ? call.slot_ids : nullptr,
                                 .out = call.out,
                                 .out_pitch_bytes = call.out_pitch_bytes,
                                 .out_as = call.out_as};

@@ -132,9 +132,10 @@ __device__ __forceinline__ void arrive_at_rank(std::uint32_t barrier) {
 // Writes one word there and counts its 4 bytes at a barrier beside it.
 __device__ __forceinline__ void send_to_rank(std::uint32_t to, std::uint32_t value,
                                              std::uint32_t barrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to),
-               "r"(value), "r"(barrier)
-               : "memory");
+  asm volatile(
+      "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to),
+      "r"(value), "r"(barrier)
+      : "memory");
 }
 // As copy_in(), to the same place in every block of `ranks` (bits), counted at each one's barrier.
 __device__ __forceinline__ void copy_in_all(std::uint32_t to, const void* from, std::uint32_t bytes,

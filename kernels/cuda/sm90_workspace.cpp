@@ -46,6 +46,7 @@ std::optional<sm90_workspace> plan_workspace(const gemm_shape& shape,
   w.segment_tile = place((std::min<std::uint64_t>(entries, capacity.slots) + 1) * 4);
   w.tile_segment = place(std::uint64_t{tiles} * 4);
   w.entry_of = place(groups * k_group_rows * 4);
+  w.place_of = place(capacity.k_in > 1 ? entries * 4 : 0);
   w.scratch_bytes = row_tiles_scratch_bytes(entries, capacity.slots);
   w.scratch = place(w.scratch_bytes);
   w.x = place(groups * layout.fc1_blocks * group_bytes(shape.format));

@@ -24,6 +24,7 @@ struct sm90_workspace {
   std::size_t segment_tile = 0;
   std::size_t tile_segment = 0;
   std::size_t entry_of = 0;
+  std::size_t place_of = 0;
   std::size_t scratch = 0;  // of the grouping
   std::size_t scratch_bytes = 0;
   std::size_t x = 0;

@@ -241,6 +241,7 @@ compute_status device_backend::compute(const chunk& c) {
   switch (static_cast<device_failure>(word & 0xffu)) {
     case device_failure::none: return compute_status::ok;
     case device_failure::bad_slot: return compute_status::bad_slot;
+    case device_failure::bad_router_row:  // no expert layer routes
     case device_failure::wait_expired: break;
   }
   queue_->give_up(fmt::format("a wait inside {} expired, slot {}", identity(), word >> 8));

@@ -15,9 +15,18 @@ constexpr gemm_shape k_gpt_oss{2880, 2880, gemm_format::bf16, true};
 TEST(sm90_workspace, lays_its_parts_one_behind_the_other) {
   const auto w = plan_workspace(k_deepseek, {.rows_cap = 512, .k_in = 8, .slots = 32}, {});
   ASSERT_TRUE(w);
-  const std::array offsets{std::size_t{0},  w->header,   w->tiles,   w->segment_tile,
-                           w->tile_segment, w->entry_of, w->scratch, w->x,
-                           w->mid,          w->y,        w->partials};
+  const std::array offsets{std::size_t{0},
+                           w->header,
+                           w->tiles,
+                           w->segment_tile,
+                           w->tile_segment,
+                           w->entry_of,
+                           w->place_of,
+                           w->scratch,
+                           w->x,
+                           w->mid,
+                           w->y,
+                           w->partials};
   for (std::size_t i = 1; i < offsets.size(); ++i) {
     EXPECT_GE(offsets[i], offsets[i - 1]);
     EXPECT_EQ(offsets[i] % 256, 0u);

@@ -5,7 +5,7 @@
 // expert a row: the row itself; otherwise rows of the workspace that the combine then sums).
 //
 // counters: all zero when a launch begins, and left zero by it (the last block to leave clears
-// them); only workspace_init() sets them first.
+// them); only workspace_init() sets them first, and again once a wait expired.
 //
 // Thread: any (values).
 
@@ -46,7 +46,8 @@ struct expert_gemm_args {
 };
 
 // Counters, by index. A tile's FC1 is done when its counter reached what the kernel's own launch
-// expects; the others hand out units and count blocks that left.
+// expects; the others hand out units and count blocks that left. Behind the tiles' may follow what a
+// kernel's plan asks for.
 struct gemm_counters {
   static constexpr std::uint32_t next_unit = 0;
   static constexpr std::uint32_t blocks_left = 1;

@@ -35,10 +35,9 @@ struct ladder_walk {
   std::uint32_t fc2_parts = 1;
   std::uint32_t fc1_units = 0;
   std::uint32_t units = 0;
-  // Where counters of split sums begin, behind those of the tiles, and where they end.
+  // Where counters of split sums begin, behind those of the tiles.
   std::uint32_t fc1_split_counters = 0;
   std::uint32_t fc2_split_counters = 0;
-  std::uint32_t counters_end = 0;
 };
 
 // Adding up partial sums takes about as long as multiplying so many blocks of K.
@@ -62,18 +61,15 @@ constexpr std::uint32_t parts_of(const ladder_launch& launch, const ladder_produ
 constexpr ladder_walk walk_of(const ladder_launch& launch, std::uint32_t tiles,
                               std::uint32_t groups) noexcept {
   const std::uint32_t fc1_whole = tiles * launch.fc1.pairs;
-  const std::uint32_t fc2_whole = tiles * launch.fc2.pairs;
   ladder_walk w;
   w.tiles = tiles;
   w.fc1_parts = parts_of(launch, launch.fc1, tiles, groups);
   w.fc2_parts = parts_of(launch, launch.fc2, tiles, groups);
   w.fc1_units = fc1_whole * w.fc1_parts;
-  w.units = w.fc1_units + fc2_whole * w.fc2_parts;
+  w.units = w.fc1_units + tiles * launch.fc2.pairs * w.fc2_parts;
   w.fc1_split_counters = gemm_counters::first_tile + tiles;
   w.fc2_split_counters =
       w.fc1_split_counters + (w.fc1_parts > 1 ? fc1_whole * k_ladder_epilogue_warps : 0);
-  w.counters_end =
-      w.fc2_split_counters + (w.fc2_parts > 1 ? fc2_whole * k_ladder_epilogue_warps : 0);
   return w;
 }
 

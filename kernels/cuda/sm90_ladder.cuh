@@ -17,7 +17,7 @@
 // pages, router weights and counters were complete before it began. This holds where the grid
 // before is the row quantiser or gather and was itself launched plainly, after the grouping.
 //
-// Any failed wait sets *status; the launch then ends, its output void.
+// A failed wait sets *status; the launch then ends, its output void, its counters anything.
 
 #include <cstddef>
 #include <cstdint>
@@ -88,7 +88,8 @@ __global__ void __launch_bounds__(k_ladder_threads, 1)
   // Set up, with all that the first weights wait for on its way at once.
   std::uint32_t first_number = 0;
   if (claims) first_number = atomicAdd(args.counters + gemm_counters::next_unit, 1u);
-  const known_tile known(args, launch);
+  known_tile known;
+  if (warp == k_weights_warp) known.begin(args, launch);
   const tile_header header = *args.tiles.header;
   const block b{.args = args,
                 .launch = launch,

@@ -21,18 +21,18 @@ __device__ __forceinline__ row_tile load_tile(const tile_table& tiles, std::uint
 // room for it anyway, and kept once the header says that it is a tile.
 class known_tile {
  public:
-  __device__ __forceinline__ known_tile(const expert_gemm_args& args, const ladder_launch& launch)
-      : lane_(threadIdx.x % 32) {
-    if (lane_ < launch.tiles_cap) tile_ = load_tile(args.tiles, lane_);
+  __device__ __forceinline__ void begin(const expert_gemm_args& args, const ladder_launch& launch) {
+    const std::uint32_t lane = threadIdx.x % 32;
+    if (lane < launch.tiles_cap) tile_ = load_tile(args.tiles, lane);
   }
   __device__ __forceinline__ void keep(const block& b) const {
-    if (lane_ < b.walk.tiles)
-      b.shared().known[lane_] = {.tile = tile_, .page = b.args.pages[tile_.slot]};
+    const std::uint32_t lane = threadIdx.x % 32;
+    if (lane < b.walk.tiles)
+      b.shared().known[lane] = {.tile = tile_, .page = b.args.pages[tile_.slot]};
   }
 
  private:
   static_assert(k_ladder_known_tiles == 32);
-  std::uint32_t lane_;
   row_tile tile_{};
 };
 

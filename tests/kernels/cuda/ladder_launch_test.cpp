@@ -28,7 +28,7 @@ ladder_launch planned(const gemm_shape& s, std::uint32_t tile_rows = 8) {
 TEST(ladder_launch, plans_one_row_of_a_deepseek_expert) {
   EXPECT_EQ(to_string(planned(k_dsv3)),
             "fp8 ladder: 132 blocks x 384 threads, rows 8, 6 stages of 34816 B, 3 of fc1 in "
-            "flight, shared 221184 B; fc1 16 pairs x 56 blocks in 8 chunks of 7; fc2 28 pairs x 16 "
+            "flight, shared 222208 B; fc1 16 pairs x 56 blocks in 8 chunks of 7; fc2 28 pairs x 16 "
             "blocks in 4 chunks of 4; split up to 132 groups; 624 counters, partials 12976128 B");
 }
 
@@ -69,6 +69,11 @@ TEST(ladder_launch, refuses_shapes_that_are_no_whole_blocks) {
   EXPECT_FALSE(plan_ladder(shape(gemm_format::bf16, 96, 64), 8, 64, k_h200).has_value());
   EXPECT_FALSE(plan_ladder(shape(gemm_format::bf16, 0, 64), 8, 64, k_h200).has_value());
   EXPECT_TRUE(plan_ladder(shape(gemm_format::bf16, 192, 64), 8, 64, k_h200).has_value());
+}
+
+TEST(ladder_launch, refuses_a_table_without_room_for_a_tile) {
+  EXPECT_FALSE(plan_ladder(k_dsv3, 8, 0, k_h200).has_value());
+  EXPECT_TRUE(plan_ladder(k_dsv3, 8, 1, k_h200).has_value());
 }
 
 TEST(ladder_launch, refuses_biases_in_fp8) {
@@ -149,7 +154,6 @@ TEST(ladder_walk, has_no_unit_without_tiles) {
   const auto walk = walk_of(l, 0, 0);
   EXPECT_EQ(walk.units, 0u);
   EXPECT_EQ(unit_at(l, walk, 0).phase, ladder_phase::none);
-  EXPECT_EQ(walk.counters_end, gemm_counters::first_tile);
 }
 
 TEST(ladder_walk, splits_where_whole_units_leave_most_of_the_grid_idle) {
@@ -168,7 +172,13 @@ TEST(ladder_walk, never_splits_beyond_the_partials_room) {
   for (std::uint32_t tiles = 1; tiles <= 64; ++tiles)
     for (std::uint32_t groups = tiles; groups <= 8 * tiles; ++groups) {
       const auto walk = walk_of(l, tiles, groups);
-      EXPECT_LE(walk.counters_end, l.counters);
+      const auto split_counters = [&](const ladder_product& p, std::uint32_t parts) {
+        return parts > 1 ? tiles * p.pairs * k_ladder_epilogue_warps : 0;
+      };
+      EXPECT_EQ(walk.fc1_split_counters, gemm_counters::first_tile + tiles);
+      EXPECT_EQ(walk.fc2_split_counters,
+                walk.fc1_split_counters + split_counters(l.fc1, walk.fc1_parts));
+      EXPECT_LE(walk.fc2_split_counters + split_counters(l.fc2, walk.fc2_parts), l.counters);
       // The last tile's last pair and chunk still lies inside.
       const auto last_of = [&](const ladder_product& p, std::uint32_t parts) -> std::uint64_t {
         if (parts == 1) return 0;

@@ -5,8 +5,8 @@
 // Nothing here calls CUDA.
 //
 // Two ways lead to the same bytes. By tile: each place of a tile fetches its row, and whole groups
-// are written. By row, where rows have several entries and the table has place_of: each row is read
-// and quantised once, and written to all its places.
+// are written. By row, where there are many rows of several entries and the table has place_of:
+// each row is read and quantised once, and written to all its places.
 //
 // Thread: any (values, pure functions).
 
@@ -45,8 +45,11 @@ inline constexpr std::uint32_t k_gather_threads = 256;
 inline constexpr std::uint32_t k_gather_warps = k_gather_threads / 32;  // blocks of K side by side
 inline constexpr std::uint32_t k_gather_blocks_per_multiprocessor = 4;
 
+// From here on the rows alone keep the device busy.
+inline constexpr std::uint32_t k_gather_by_row_min = 64;
+
 constexpr bool gathers_by_row(const gather_rows_args& args) noexcept {
-  return args.k_in > 1 && args.tiles.place_of != nullptr;
+  return args.k_in > 1 && args.rows_cap >= k_gather_by_row_min && args.tiles.place_of != nullptr;
 }
 
 constexpr bool can_gather_rows(const gather_rows_args& args, gemm_format format) noexcept {
@@ -67,10 +70,16 @@ constexpr bool can_gather_rows(const gather_rows_args& args, gemm_format format)
 }
 
 // By tile a unit of work, for a block of threads, is a part of a tile, its groups, times a chunk of
-// K with one block of K for each warp. By row it is, for a warp, four rows times a chunk of
-// k_gather_chunk_columns columns.
+// K: one block of K for each warp, or, by chunk, k_gather_chunk_columns columns. By row it is, for
+// a warp, four rows times a chunk of as many columns.
+enum class gather_way : std::uint8_t {
+  by_tile = 0,
+  by_chunk = 1,  // by tile, all tiles of a chunk of K first
+  by_row = 2,
+};
+
 struct gather_rows_plan {
-  bool by_row = false;
+  gather_way way = gather_way::by_tile;
   std::uint32_t grid = 1;
   std::uint32_t blocks = 0;       // of K
   std::uint32_t chunks = 1;       // of K
@@ -83,28 +92,43 @@ struct gather_rows_plan {
 
 inline constexpr std::uint32_t k_gather_pass_rows = 4;        // of a warp, eight lanes each
 inline constexpr std::uint32_t k_gather_chunk_columns = 512;  // by row
+inline constexpr std::uint32_t k_gather_part_groups_min = 2;  // by tile
+inline constexpr std::uint32_t k_gather_few_groups = 4;       // for each block of threads
 
-// Long parts write longer runs; there must be enough of them for all multiprocessors.
+constexpr std::uint32_t gather_chunk_blocks(gather_way way, gemm_format format) noexcept {
+  return way == gather_way::by_tile ? k_gather_warps
+                                    : k_gather_chunk_columns / columns_of_block(format);
+}
+
+// Few groups: whole parts of tiles, so that all are under way at once. Many: short parts, which
+// even out at the end (16384 rows of 7168: 99 us in parts of 2 groups, 102 in parts of 16).
 // Requires: can_gather_rows() of the problem.
 constexpr gather_rows_plan plan_gather_rows(const gather_rows_args& args, gemm_format format,
                                             const device_size& device) noexcept {
   const std::uint64_t enough =
       std::uint64_t{device.multiprocessors} * k_gather_blocks_per_multiprocessor;
   gather_rows_plan plan;
-  plan.by_row = gathers_by_row(args);
+  plan.way = gathers_by_row(args) ? gather_way::by_row
+             : args.k_in > 1      ? gather_way::by_chunk
+                                  : gather_way::by_tile;
   plan.blocks = args.hidden_size / columns_of_block(format);
+  const std::uint32_t chunk_blocks = gather_chunk_blocks(plan.way, format);
+  plan.chunks = static_cast<std::uint32_t>(ceil_div(plan.blocks, chunk_blocks));
   std::uint64_t units = 0;  // of a block of threads
-  if (plan.by_row) {
-    plan.chunks = static_cast<std::uint32_t>(ceil_div(args.hidden_size, k_gather_chunk_columns));
+  if (plan.way == gather_way::by_row) {
     units = ceil_div(ceil_div(args.rows_cap, k_gather_pass_rows) * plan.chunks, k_gather_warps);
   } else {
     const std::uint64_t entries = std::uint64_t{args.rows_cap} * args.k_in;
     const std::uint64_t groups = groups_max(entries, args.slots, args.tile_rows);
-    plan.chunks = static_cast<std::uint32_t>(ceil_div(plan.blocks, k_gather_warps));
     plan.tiles = tiles_max(entries, args.slots, args.tile_rows);
-    plan.part_groups = args.tile_rows / k_group_rows;
-    while (plan.part_groups > 2 && groups / plan.part_groups * plan.chunks < enough)
-      plan.part_groups /= 2;
+    const std::uint64_t columns = std::uint64_t{plan.tiles} * plan.chunks;
+    const std::uint32_t whole = args.tile_rows / k_group_rows;
+    // A part gives each warp at least k_gather_part_groups_min groups.
+    plan.part_groups = k_gather_part_groups_min * std::max(k_gather_warps / chunk_blocks, 1u);
+    if (groups * plan.chunks <= k_gather_few_groups * enough) {
+      while (plan.part_groups < whole && columns * (whole / plan.part_groups) > enough)
+        plan.part_groups *= 2;
+    }
     plan.parts = args.tile_rows / k_group_rows / plan.part_groups;
     // Rows of zeros are shared among warps even where there is no tile.
     units = std::max<std::uint64_t>(std::uint64_t{plan.tiles} * plan.parts * plan.chunks,

@@ -19,8 +19,9 @@ namespace moetier::kernels::cuda {
 
 inline constexpr std::uint32_t k_route_columns_max = 1024;  // E and identity experts
 inline constexpr std::uint32_t k_route_top_k_max = 32;      // a lane each
-inline constexpr std::uint32_t k_route_warps = 4;           // of a block, a row each
-inline constexpr std::uint32_t k_route_blocks_per_multiprocessor = 8;
+inline constexpr std::uint32_t k_route_warps = 2;           // of a block, a row each
+inline constexpr std::uint32_t k_route_blocks_per_multiprocessor = 16;
+inline constexpr std::uint32_t k_route_factor_bits = 20;
 
 // Pointers are device memory.
 struct route_args {
@@ -64,6 +65,8 @@ struct route_plan {
   std::uint32_t grid = 1;
   std::uint32_t lane_columns = 4;  // columns of a lane: 4, 8, 16, 32
   std::uint32_t group_lanes = 1;   // lanes that share a group
+  // e / (columns of a group) is e * group_factor >> k_route_factor_bits.
+  std::uint32_t group_factor = 0;
   score_kind score = score_kind::none;
   weight_kind weight = weight_kind::none;
   group_kind groups = group_kind::none;  // none where all groups are kept
@@ -79,6 +82,8 @@ inline route_plan plan_route(const route_args& args, const device_size& device) 
   route_plan plan;
   plan.lane_columns = std::max(std::bit_ceil((args.columns + 31) / 32), 4u);
   plan.group_lanes = 32 / std::min(std::bit_ceil(args.rule.groups), 32u);
+  const std::uint32_t width = args.columns / args.rule.groups;
+  plan.group_factor = ((1u << k_route_factor_bits) + width - 1) / width;
   plan.score = form.score;
   plan.weight = form.weight;
   const bool drops = form.groups != group_kind::none && args.rule.groups_kept < args.rule.groups;

@@ -19,8 +19,9 @@ inline constexpr std::uint32_t k_row_tiles_slots_max = 1024;
 inline constexpr std::uint32_t k_row_tiles_entries_max = 1u << 20;  // rows_cap * k_in
 inline constexpr std::uint32_t k_row_tiles_threads_max = 1024;
 inline constexpr std::uint32_t k_row_tiles_rounds_max = 8;  // of 32 entries, by one warp
-// One block up to here: a second launch costs 2 us, 1024 more entries in one block 1.
-inline constexpr std::uint32_t k_row_tiles_one_launch_entries_max = 2048;
+inline constexpr std::uint32_t k_row_tiles_one_launch_entries_max = 8192;
+// Counts of warps are looked at this many at a time.
+inline constexpr std::uint32_t k_row_tiles_count_rows = 8;
 // Every block of the second launch reads all blocks' counts, so there are few.
 inline constexpr std::uint32_t k_row_tiles_blocks_max = 128;
 static_assert(k_row_tiles_blocks_max * k_row_tiles_threads_max * k_row_tiles_rounds_max ==
@@ -82,8 +83,8 @@ struct row_tiles_plan {
   std::uint32_t threads = 32;      // at least one a slot
   std::uint32_t warps = 1;         // of a block that rank entries: each has counts of all slots
   std::uint32_t rounds = 1;        // of 32 entries, by each of them
+  std::uint32_t count_rows = 8;    // warps, to whole k_row_tiles_count_rows
   std::uint32_t slot_bits = 1;     // that tell slots apart, and that there is none
-  std::uint32_t parts = 0;         // threads that share a sum over blocks of 8 slots; 2 launches
   std::uint32_t shared_bytes = 0;  // dynamic, of the launch that makes the tiles
 
   bool operator==(const row_tiles_plan&) const = default;
@@ -109,9 +110,10 @@ constexpr row_tiles_plan plan_row_tiles(std::uint64_t entries, std::uint32_t slo
   plan.rounds = std::max(ceil_div(chunk, plan.warps * 32), 1u);
   plan.threads = one ? std::max(plan.warps, ceil_div(slots, 32)) * 32 : k_row_tiles_threads_max;
   plan.slot_bits = static_cast<std::uint32_t>(std::bit_width(slots));
-  plan.parts = one ? 0 : std::min<std::uint32_t>(k_row_tiles_threads_max / (pitch / 8), 32);
-  plan.shared_bytes = plan.warps * pitch * static_cast<std::uint32_t>(sizeof(std::uint16_t)) +
-                      plan.parts * pitch * 2 * static_cast<std::uint32_t>(sizeof(std::uint32_t));
+  plan.count_rows = ceil_div(plan.warps, k_row_tiles_count_rows) * k_row_tiles_count_rows;
+  plan.shared_bytes =
+      plan.count_rows * pitch * static_cast<std::uint32_t>(sizeof(std::uint16_t)) +
+      plan.warps * 32 * plan.rounds * static_cast<std::uint32_t>(sizeof(std::uint32_t));
   return plan;
 }
 

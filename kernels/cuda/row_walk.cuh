@@ -24,8 +24,9 @@ concept row_piece = requires(P p, const std::byte* row, std::byte* group, float*
   { P::k_format } -> std::convertible_to<gemm_format>;
   { P::k_passes } -> std::convertible_to<std::uint32_t>;  // in flight
   p.clear();                                              // instead of load() where there is no row
-  p.load(row, 0u, 0u);                                    // the row's first byte, block of K, lane
-  p.finish();                                             // by all lanes of the warp
+  p.template load<true>(row, 0u, 0u);  // <whether other entries will read the row> // the row's
+                                       // first byte, block of K, lane
+  p.finish();                      // by all lanes of the warp
   p.store(group, scales, 0u, 0u);  // first byte of the group, its scales (fp8 only), r, lane
 };
 
@@ -61,30 +62,44 @@ struct tile_block {
   }
 };
 
+// A row's bytes, which stay in L2 as others do where other entries will read them.
+template <bool Again, class T>
+__device__ inline T read_row(const T* at) {
+  return Again ? *at : __ldcs(at);
+}
+
 __device__ inline int4 read_tile(const gather_rows_args& args, std::uint32_t t) {
   return *reinterpret_cast<const int4*>(args.tiles.tiles + t);  // slot, first group, groups, rows
 }
 
-template <row_piece Piece>
+template <row_piece Piece, gather_way Way>
 __device__ __forceinline__ void walk_tiles(const gather_rows_args& args,
                                            const gather_rows_plan& plan) {
+  constexpr bool k_by_chunk = Way == gather_way::by_chunk;
+  constexpr std::uint32_t k_chunk_blocks = gather_chunk_blocks(Way, Piece::k_format);
+  constexpr std::uint32_t k_warps_of_block = k_gather_warps / k_chunk_blocks;
   const std::uint32_t lane = threadIdx.x % 32;
-  const std::uint32_t units = plan.tiles * plan.parts * plan.chunks;
-  for (std::uint32_t unit = blockIdx.x; unit < units; unit += gridDim.x) {
+  const std::uint32_t warp = threadIdx.x / 32;
+  const std::uint32_t tile_parts = plan.tiles * plan.parts;
+  for (std::uint32_t unit = blockIdx.x; unit < tile_parts * plan.chunks; unit += gridDim.x) {
+    const std::uint32_t chunk = k_by_chunk ? unit / tile_parts : unit % plan.chunks;
+    const std::uint32_t tile_part = k_by_chunk ? unit % tile_parts : unit / plan.chunks;
     // Read tile and count together: a tile behind the last is memory all the same.
-    const std::uint32_t t = unit / (plan.parts * plan.chunks);
+    const std::uint32_t t = tile_part / plan.parts;
     const int4 tile = read_tile(args, t);
-    if (t >= args.tiles.header->tiles) break;
-    const std::uint32_t block = unit % plan.chunks * k_gather_warps + threadIdx.x / 32;
+    if (t >= args.tiles.header->tiles) continue;
+    const std::uint32_t block = chunk * k_chunk_blocks + warp % k_chunk_blocks;
     if (block >= plan.blocks) continue;
     const tile_block<Piece::k_format> to(args, tile, plan.blocks, block);
     const std::int32_t* const entry_of = args.tiles.entry_of + std::size_t(tile.y) * k_group_rows;
-    const std::uint32_t first = unit / plan.chunks % plan.parts * plan.part_groups * k_group_rows;
+    const std::uint32_t first = tile_part % plan.parts * plan.part_groups * k_group_rows;
     const std::uint32_t end =
         min(first + plan.part_groups * k_group_rows, static_cast<std::uint32_t>(tile.w));
 
-    for (std::uint32_t q0 = first + lane / 8; q0 < end + lane / 8;
-         q0 += Piece::k_passes * k_gather_pass_rows) {
+    constexpr std::uint32_t k_rows = Piece::k_passes * k_gather_pass_rows;
+    for (std::uint32_t from = first + warp / k_chunk_blocks * k_rows; from < end;
+         from += k_warps_of_block * k_rows) {
+      const std::uint32_t q0 = from + lane / 8;
       std::int32_t entries[Piece::k_passes];
 #pragma unroll
       for (std::uint32_t p = 0; p < Piece::k_passes; ++p) {
@@ -96,7 +111,8 @@ __device__ __forceinline__ void walk_tiles(const gather_rows_args& args,
       for (std::uint32_t p = 0; p < Piece::k_passes; ++p) {
         const std::uint32_t row = static_cast<std::uint32_t>(entries[p]) / args.k_in;
         if (entries[p] >= 0) {
-          pieces[p].load(args.rows + row * args.row_pitch_bytes, block, lane % 8);
+          pieces[p].template load<k_by_chunk>(args.rows + row * args.row_pitch_bytes, block,
+                                              lane % 8);
         } else {
           pieces[p].clear();
         }
@@ -113,8 +129,7 @@ __device__ __forceinline__ void walk_tiles(const gather_rows_args& args,
 template <row_piece Piece>
 __device__ __forceinline__ void walk_rows(const gather_rows_args& args,
                                           const gather_rows_plan& plan) {
-  constexpr std::uint32_t k_chunk_blocks =
-      k_gather_chunk_columns / columns_of_block(Piece::k_format);
+  constexpr std::uint32_t k_chunk_blocks = gather_chunk_blocks(gather_way::by_row, Piece::k_format);
   static_assert(k_chunk_blocks % Piece::k_passes == 0);
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t live = min(*args.rows_live, args.rows_cap);
@@ -129,7 +144,7 @@ __device__ __forceinline__ void walk_rows(const gather_rows_args& args,
 #pragma unroll
       for (std::uint32_t p = 0; p < Piece::k_passes; ++p) {
         if (row < live && b0 + p < end) {
-          pieces[p].load(args.rows + row * args.row_pitch_bytes, b0 + p, lane % 8);
+          pieces[p].template load<false>(args.rows + row * args.row_pitch_bytes, b0 + p, lane % 8);
         } else {
           pieces[p].clear();
         }
@@ -166,15 +181,15 @@ __device__ __forceinline__ void walk_rows(const gather_rows_args& args,
 }
 
 // The body of a kernel.
-template <row_piece Piece, bool ByRow>
+template <row_piece Piece, gather_way Way>
 __device__ __forceinline__ void gather_pieces(const gather_rows_args& args,
                                               const gather_rows_plan& plan) {
   ptx::wait_for_previous_grid();
   ptx::let_next_grid_start();
-  if constexpr (ByRow) {
+  if constexpr (Way == gather_way::by_row) {
     walk_rows<Piece>(args, plan);
   } else {
-    walk_tiles<Piece>(args, plan);
+    walk_tiles<Piece, Way>(args, plan);
   }
   if (args.slot_ids != nullptr) zero_idle_rows(args);
 }

@@ -7,10 +7,11 @@
 namespace moetier::kernels::cuda {
 namespace {
 
-template <bool ByRow>
-auto kernel_for(row_type type) {
-  return type == row_type::bf16 ? gather_rows_kernel<copied_bf16_piece, ByRow>
-                                : gather_rows_kernel<rounded_f32_piece, ByRow>;
+template <row_piece Piece>
+auto kernel_for(gather_way way) {
+  return way == gather_way::by_row     ? gather_rows_kernel<Piece, gather_way::by_row>
+         : way == gather_way::by_chunk ? gather_rows_kernel<Piece, gather_way::by_chunk>
+                                       : gather_rows_kernel<Piece, gather_way::by_tile>;
 }
 
 }  // namespace
@@ -20,7 +21,8 @@ launch_status gather_rows(const gather_rows_args& args, const device_size& devic
   if (args.rows_cap == 0) return {};
   if (!can_gather_rows(args, gemm_format::bf16)) return {.error = launch_status::k_refused};
   const gather_rows_plan plan = plan_gather_rows(args, gemm_format::bf16, device);
-  const auto kernel = plan.by_row ? kernel_for<true>(args.row_as) : kernel_for<false>(args.row_as);
+  const auto kernel = args.row_as == row_type::bf16 ? kernel_for<copied_bf16_piece>(plan.way)
+                                                    : kernel_for<rounded_f32_piece>(plan.way);
   kernel<<<plan.grid, k_gather_threads, 0, static_cast<cudaStream_t>(stream)>>>(args, plan);
   return {.error = cudaGetLastError()};
 }

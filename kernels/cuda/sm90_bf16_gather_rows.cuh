@@ -16,8 +16,9 @@ struct copied_bf16_piece {
   uint4 columns;
 
   __device__ void clear() {}
+  template <bool Again>
   __device__ void load(const std::byte* row, std::uint32_t block, std::uint32_t lane) {
-    columns = __ldcs(reinterpret_cast<const uint4*>(row) + block * 8 + lane);
+    columns = read_row<Again>(reinterpret_cast<const uint4*>(row) + block * 8 + lane);
   }
   __device__ void finish() {}
   __device__ void store(std::byte* group, float*, std::uint32_t r, std::uint32_t lane) const {
@@ -33,10 +34,11 @@ struct rounded_f32_piece {
   __nv_bfloat162 pairs[4];
 
   __device__ void clear() {}
+  template <bool Again>
   __device__ void load(const std::byte* row, std::uint32_t block, std::uint32_t lane) {
     const auto* const at = reinterpret_cast<const float4*>(row) + block * 16 + lane;
-    halves[0] = __ldcs(at);
-    halves[1] = __ldcs(at + 8);
+    halves[0] = read_row<Again>(at);
+    halves[1] = read_row<Again>(at + 8);
   }
   __device__ void finish() {
 #pragma unroll
@@ -54,10 +56,10 @@ struct rounded_f32_piece {
   }
 };
 
-template <row_piece Piece, bool ByRow>
+template <row_piece Piece, gather_way Way>
 __global__ void __launch_bounds__(k_gather_threads, k_gather_blocks_per_multiprocessor)
     gather_rows_kernel(const gather_rows_args args, const gather_rows_plan plan) {
-  gather_pieces<Piece, ByRow>(args, plan);
+  gather_pieces<Piece, Way>(args, plan);
 }
 
 }  // namespace moetier::kernels::cuda

@@ -2,7 +2,8 @@
 // Router logits to experts and weights, a warp a row, by the operations of kernels/routing in their
 // order: column e belongs to lane e % 32, as in the host's lanes, so sums over columns fold alike;
 // sums over the chosen run from the best down. Compiled without contraction, so that ids and
-// weights are the host's in bits. Bound by latency: one row is a chain of votes and shuffles.
+// weights are the host's in bits. Bound by latency: one row is a chain of votes and shuffles, and
+// the code is read once, so what is long is not unrolled and rows lie in shared memory.
 
 #include <cstdint>
 #include <limits>
@@ -16,8 +17,6 @@
 
 namespace moetier::kernels::cuda {
 
-// Registers for it: with fewer, some of a row's columns would leave them.
-inline constexpr std::uint32_t k_route_blocks_resident = 3;
 inline constexpr float k_route_none = -std::numeric_limits<float>::infinity();
 
 __device__ inline float route_logit(const route_args& args, std::uint32_t t, std::uint32_t e) {
@@ -36,6 +35,7 @@ inline constexpr std::uint32_t k_route_order_none = 0x007fffffu;  // of -inf
 
 // Sums that lie one a lane, folded as the host folds its lanes: the same in every lane.
 __device__ inline float fold_lanes(float sum) {
+#pragma unroll 1
   for (std::uint32_t half = 16; half > 0; half /= 2) sum += __shfl_xor_sync(~0u, sum, half);
   return sum;
 }
@@ -49,19 +49,13 @@ __device__ inline float route_score(score_kind score, float logit, float largest
   }
 }
 
-// Of one row, the columns of this lane: 32 * i + lane.
-template <std::uint32_t N>
-struct route_row {
-  float logits[N];  // -inf beyond the columns
-  float scores[N];  // where the plan is wide
-  float keys[N];
-};
-
-// What a warp needs beside registers, where groups are dropped.
+// One row. Of N * 32 columns those beyond the row's are -inf.
 template <std::uint32_t N>
 struct route_shared {
-  float scored[N * 32];
-  float sums[N * 32];  // of groups
+  float row[N * 32];      // logits; scores where the plan is wide and has a bias
+  float keys[N * 32];     // where the plan is wide
+  float sums[N * 32];     // of groups
+  std::uint32_t kept[N];  // a bit a group
 };
 
 // The two best keys of a set.
@@ -78,25 +72,23 @@ struct best_pair {
 // Writes -inf over the keys outside the best groups.
 template <std::uint32_t N>
 __device__ inline void drop_groups(const route_args& args, const route_plan& plan,
-                                   route_row<N>& row, route_shared<N>& shared) {
+                                   route_shared<N>& shared) {
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t groups = args.rule.groups;
   const std::uint32_t width = args.columns / groups;
-  const bool by_score = plan.wide;
-  const bool from_keys = args.bias != nullptr;
-#pragma unroll
-  for (std::uint32_t i = 0; i < N; ++i)
-    shared.scored[i * 32 + lane] = by_score ? row.keys[i] : row.logits[i];
-  __syncwarp();
+  const float* const scored = plan.wide ? shared.keys : shared.row;
 
   // A group's score, by group_lanes lanes.
+#pragma unroll 1
   for (std::uint32_t g0 = 0; g0 < groups; g0 += 32 / plan.group_lanes) {
     const std::uint32_t g = g0 + lane / plan.group_lanes;
     best_pair best;
     if (g < groups) {
+#pragma unroll 4
       for (std::uint32_t i = lane % plan.group_lanes; i < width; i += plan.group_lanes)
-        best.add(shared.scored[g * width + i]);
+        best.add(scored[g * width + i]);
     }
+#pragma unroll 1
     for (std::uint32_t d = 1; d < plan.group_lanes; d *= 2) {
       const float first = __shfl_xor_sync(~0u, best.first, d);
       const float second = __shfl_xor_sync(~0u, best.second, d);
@@ -111,24 +103,25 @@ __device__ inline void drop_groups(const route_args& args, const route_plan& pla
   __syncwarp();
 
   // Which are kept: those with fewer better ones than that.
-  std::uint32_t kept = 0;  // of groups 32 * i + lane
-  for (std::uint32_t g = lane; g < groups; g += 32) {
+#pragma unroll 1
+  for (std::uint32_t g0 = 0; g0 < groups; g0 += 32) {
+    const std::uint32_t g = g0 + lane;
+    const float sum = g < groups ? shared.sums[g] : k_route_none;
     std::uint32_t better = 0;
+#pragma unroll 4
     for (std::uint32_t h = 0; h < groups; ++h) {
-      const bool equal_before = shared.sums[h] == shared.sums[g] && h < g;
-      better += shared.sums[h] > shared.sums[g] || equal_before ? 1u : 0u;
+      const float other = shared.sums[h];
+      better += other > sum || (other == sum && h < g) ? 1u : 0u;
     }
-    kept |= (better < args.rule.groups_kept ? 1u : 0u) << g / 32;
+    const std::uint32_t kept = __ballot_sync(~0u, g < groups && better < args.rule.groups_kept);
+    if (lane == 0) shared.kept[g0 / 32] = kept;
   }
   __syncwarp();
-  for (std::uint32_t g = lane; g < groups; g += 32)
-    shared.sums[g] = (kept >> g / 32 & 1u) != 0 ? 1.0F : 0.0F;
-  __syncwarp();
-#pragma unroll
-  for (std::uint32_t i = 0; i < N; ++i) {
-    const std::uint32_t e = i * 32 + lane;
-    const bool dropped = e < args.columns && shared.sums[e / width] == 0;
-    if (dropped) (from_keys ? row.keys[i] : row.logits[i]) = k_route_none;
+  float* const keys = args.bias != nullptr ? shared.keys : shared.row;
+#pragma unroll 2
+  for (std::uint32_t e = lane; e < args.columns; e += 32) {
+    const std::uint32_t g = e * plan.group_factor >> k_route_factor_bits;
+    if ((shared.kept[g / 32] >> g % 32 & 1u) == 0) keys[e] = k_route_none;
   }
   __syncwarp();
 }
@@ -136,47 +129,35 @@ __device__ inline void drop_groups(const route_args& args, const route_plan& pla
 // The k best keys, one after the other; lane j gets the j-th one's column. Returns how many there
 // were to choose.
 template <std::uint32_t N>
-__device__ inline std::uint32_t choose_best(const float (&keys)[N], std::uint32_t k,
+__device__ inline std::uint32_t choose_best(const float* keys, std::uint32_t k,
                                             std::uint32_t& chosen) {
   const std::uint32_t lane = threadIdx.x % 32;
-  std::uint32_t orders[N];
+  std::uint32_t orders[N];  // 0 once taken
 #pragma unroll
-  for (std::uint32_t i = 0; i < N; ++i) orders[i] = route_order(keys[i]);
-  std::uint32_t taken = 0;  // bit i
+  for (std::uint32_t i = 0; i < N; ++i) orders[i] = route_order(keys[i * 32 + lane]);
+#pragma unroll 1
   for (std::uint32_t j = 0; j < k; ++j) {
-    std::uint32_t best = 0;
-    std::uint32_t at = 0;
+    std::uint32_t best = orders[0];
+    std::uint32_t column = lane;
 #pragma unroll
-    for (std::uint32_t i = 0; i < N; ++i) {
-      const std::uint32_t order = (taken >> i & 1u) != 0 ? 0 : orders[i];
-      at = order > best ? i : at;
-      best = order > best ? order : best;
+    for (std::uint32_t i = 1; i < N; ++i) {
+      column = orders[i] > best ? i * 32 + lane : column;
+      best = max(best, orders[i]);
     }
     const std::uint32_t largest = __reduce_max_sync(~0u, best);
     if (largest <= k_route_order_none) return j;
-    const std::uint32_t column = at * 32 + lane;
     const std::uint32_t first = __reduce_min_sync(~0u, best == largest ? column : ~0u);
-    if (first == column) taken |= 1u << at;
+#pragma unroll
+    for (std::uint32_t i = 0; i < N; ++i) orders[i] = first == i * 32 + lane ? 0 : orders[i];
     if (lane == j) chosen = first;
   }
   return k;
 }
 
-// The value of column `column` in every lane that asks for it.
-template <std::uint32_t N>
-__device__ inline float of_column(const float (&values)[N], std::uint32_t column) {
-  float value = 0;
-#pragma unroll
-  for (std::uint32_t i = 0; i < N; ++i) {
-    const float there = __shfl_sync(~0u, values[i], static_cast<int>(column % 32));
-    value = column / 32 == i ? there : value;
-  }
-  return value;
-}
-
 // Of lanes 0..k-1 from the first on.
 __device__ inline float sum_chosen(float value, std::uint32_t k) {
   float sum = 0;
+#pragma unroll 4
   for (std::uint32_t j = 0; j < k; ++j) sum += __shfl_sync(~0u, value, static_cast<int>(j));
   return sum;
 }
@@ -186,33 +167,37 @@ __device__ inline float divided(float value, float by, float scaling) {
 }
 
 // Softmax over what is near the best left, for each position.
-template <std::uint32_t N>
-__device__ inline float near_softmax(const route_args& args, float (&logits)[N], float value,
-                                     std::uint32_t chosen) {
+__device__ inline float near_softmax(const route_args& args, std::uint32_t padded, float* logits,
+                                     float value, std::uint32_t chosen) {
   const std::uint32_t lane = threadIdx.x % 32;
   const float reach = 2 * args.rule.epsilon;
   float weight = 0;
+#pragma unroll 1
   for (std::uint32_t j = 0; j < args.top_k; ++j) {
     const float largest = __shfl_sync(~0u, value, static_cast<int>(j));
-    const std::uint32_t column = __shfl_sync(~0u, chosen, static_cast<int>(j));
     float sum = 0;
-#pragma unroll
-    for (std::uint32_t i = 0; i < N; ++i) {
-      const float size = fabsf(logits[i]);
-      const bool apart = (largest - logits[i]) / (size < largest ? largest : size) > reach;
-      sum += apart ? 0.0F : house_exp(logits[i] - largest);
-      if (column == i * 32 + lane) logits[i] = k_route_none;
+#pragma unroll 1
+    for (std::uint32_t e = lane; e < padded; e += 32) {
+      const float logit = logits[e];
+      const float size = fabsf(logit);
+      const bool apart = (largest - logit) / (size < largest ? largest : size) > reach;
+      sum += apart ? 0.0F : house_exp(logit - largest);
     }
     const float all = fold_lanes(sum);
-    if (lane == j) weight = 1.0F / all;
+    __syncwarp();
+    if (lane == j) {
+      weight = 1.0F / all;
+      logits[chosen] = k_route_none;
+    }
+    __syncwarp();
   }
   return weight;
 }
 
 // The weight of lane j's expert. `value` is its score.
-template <std::uint32_t N>
 __device__ inline float weigh_chosen(const route_args& args, const route_plan& plan,
-                                     route_row<N>& row, float value, std::uint32_t chosen) {
+                                     std::uint32_t padded, float* row, float value,
+                                     std::uint32_t chosen) {
   const std::uint32_t k = args.top_k;
   const float scaling = args.rule.scaling;
   switch (plan.weight) {
@@ -223,7 +208,7 @@ __device__ inline float weigh_chosen(const route_args& args, const route_plan& p
       const float sum = sum_chosen(value, k);
       return divided(value, sum < args.rule.epsilon ? args.rule.epsilon : sum, scaling);
     }
-    case weight_kind::near_softmax: return near_softmax(args, row.logits, value, chosen);
+    case weight_kind::near_softmax: return near_softmax(args, padded, row, value, chosen);
     case weight_kind::power_norm:
       if (args.rule.power != 1.0F) {
         const float over = value - __shfl_sync(~0u, value, 0);
@@ -245,62 +230,74 @@ __device__ inline float weigh_chosen(const route_args& args, const route_plan& p
 // Score, drop groups, choose: lane j's column and its score; false where the row cannot be routed.
 template <std::uint32_t N>
 __device__ inline bool choose_experts(const route_args& args, const route_plan& plan,
-                                      std::uint32_t t, route_row<N>& row, route_shared<N>& shared,
+                                      std::uint32_t t, route_shared<N>& shared,
                                       std::uint32_t& chosen, float& value) {
+  constexpr std::uint32_t k_padded = N * 32;
   const std::uint32_t lane = threadIdx.x % 32;
+
+  // Read the row: all loads in flight.
   bool bad = false;
   float largest = k_route_none;
 #pragma unroll
   for (std::uint32_t i = 0; i < N; ++i) {
     const std::uint32_t e = i * 32 + lane;
-    row.logits[i] = e < args.columns ? route_logit(args, t, e) : k_route_none;
-    bad |= !(row.logits[i] < std::numeric_limits<float>::infinity());
-    largest = largest < row.logits[i] ? row.logits[i] : largest;
+    const float logit = e < args.columns ? route_logit(args, t, e) : k_route_none;
+    bad |= !(logit < std::numeric_limits<float>::infinity());
+    largest = largest < logit ? logit : largest;
+    shared.row[e] = logit;
   }
   if (__any_sync(~0u, bad)) return false;
+  __syncwarp();
 
   if (args.table != nullptr) {
     const std::int32_t token = args.token_ids[t];
     if (token < 0 || static_cast<std::uint32_t>(token) >= args.table_rows) return false;
     chosen = lane < args.top_k ? args.table[std::size_t(token) * args.top_k + lane] : 0;
-    value = route_score(plan.score, of_column(row.logits, chosen), 0.0F, 1.0F);
+    value = route_score(plan.score, shared.row[chosen], 0.0F, 1.0F);
     return true;
   }
 
   float sum = 0;
   if (plan.score == score_kind::softmax) {
+#pragma unroll 1
     for (std::uint32_t half = 16; half > 0; half /= 2) {
       const float other = __shfl_xor_sync(~0u, largest, half);
       largest = largest < other ? other : largest;
     }
     if (largest == k_route_none) return false;
-#pragma unroll
-    for (std::uint32_t i = 0; i < N; ++i) sum += house_exp(row.logits[i] - largest);
+#pragma unroll 2
+    for (std::uint32_t e = lane; e < k_padded; e += 32) sum += house_exp(shared.row[e] - largest);
     sum = fold_lanes(sum);
   }
+  const bool biased = args.bias != nullptr;
   if (plan.wide) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < N; ++i) {
-      const std::uint32_t e = i * 32 + lane;
-      const float bias = args.bias != nullptr && e < args.columns ? args.bias[e] : 0.0F;
-      row.scores[i] = route_score(plan.score, row.logits[i], largest, sum);
-      row.keys[i] = row.logits[i] == k_route_none ? k_route_none : row.scores[i] + bias;
+    // A lane reads and writes its own columns alone.
+#pragma unroll 2
+    for (std::uint32_t e = lane; e < k_padded; e += 32) {
+      const float logit = shared.row[e];
+      const float score = route_score(plan.score, logit, largest, sum);
+      const float bias = biased && e < args.columns ? args.bias[e] : 0.0F;
+      shared.keys[e] = logit == k_route_none ? k_route_none : score + bias;
+      if (biased) shared.row[e] = score;
     }
+    __syncwarp();
   }
-  if (plan.groups != group_kind::none) drop_groups(args, plan, row, shared);
+  if (plan.groups != group_kind::none) drop_groups(args, plan, shared);
   // Without a bias scores grow with logits: comparing logits keeps apart what rounding would not.
-  const bool by_key = plan.wide && args.bias != nullptr;
   chosen = 0;
-  const std::uint32_t count = by_key ? choose_best(row.keys, args.top_k, chosen)
-                                     : choose_best(row.logits, args.top_k, chosen);
-  if (count < args.top_k) return false;
-  value = plan.wide ? of_column(row.scores, chosen)
-                    : route_score(plan.score, of_column(row.logits, chosen), largest, sum);
+  if (choose_best<N>(biased ? shared.keys : shared.row, args.top_k, chosen) < args.top_k)
+    return false;
+  // Without a bias the key of a chosen column is its score: scores are never -0.
+  if (plan.wide) {
+    value = biased ? shared.row[chosen] : shared.keys[chosen];
+  } else {
+    value = route_score(plan.score, shared.row[chosen], largest, sum);
+  }
   return true;
 }
 
 template <std::uint32_t N>
-__global__ void __launch_bounds__(k_route_warps * 32, k_route_blocks_resident)
+__global__ void __launch_bounds__(k_route_warps * 32)
     route_kernel(const route_args args, const route_plan plan) {
   __shared__ route_shared<N> shared[k_route_warps];
   const std::uint32_t lane = threadIdx.x % 32;
@@ -310,11 +307,12 @@ __global__ void __launch_bounds__(k_route_warps * 32, k_route_blocks_resident)
   const std::uint32_t live = min(*args.tokens_live, args.tokens_cap);
   for (std::uint32_t t = blockIdx.x * k_route_warps + warp; t < live;
        t += gridDim.x * k_route_warps) {
-    route_row<N> row;
     std::uint32_t chosen = 0;
     float value = 0;
-    const bool routed = choose_experts(args, plan, t, row, shared[warp], chosen, value);
-    const float weight = routed ? weigh_chosen(args, plan, row, value, chosen) : 0.0F;
+    __syncwarp();
+    const bool routed = choose_experts(args, plan, t, shared[warp], chosen, value);
+    const float weight =
+        routed ? weigh_chosen(args, plan, N * 32, shared[warp].row, value, chosen) : 0.0F;
     if (!routed && lane == 0) ptx::report(args.status, device_failure::bad_router_row, t);
     if (lane >= args.top_k) continue;
     const std::size_t at = std::size_t{t} * args.top_k + lane;

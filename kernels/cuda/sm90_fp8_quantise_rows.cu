@@ -7,10 +7,11 @@
 namespace moetier::kernels::cuda {
 namespace {
 
-template <bool ByRow>
-auto kernel_for(row_type type) {
-  return type == row_type::bf16 ? quantise_rows_kernel<quantised_bf16_piece, ByRow>
-                                : quantise_rows_kernel<quantised_f32_piece, ByRow>;
+template <row_piece Piece>
+auto kernel_for(gather_way way) {
+  return way == gather_way::by_row     ? quantise_rows_kernel<Piece, gather_way::by_row>
+         : way == gather_way::by_chunk ? quantise_rows_kernel<Piece, gather_way::by_chunk>
+                                       : quantise_rows_kernel<Piece, gather_way::by_tile>;
 }
 
 }  // namespace
@@ -20,7 +21,8 @@ launch_status quantise_rows(const gather_rows_args& args, const device_size& dev
   if (args.rows_cap == 0) return {};
   if (!can_gather_rows(args, gemm_format::fp8)) return {.error = launch_status::k_refused};
   const gather_rows_plan plan = plan_gather_rows(args, gemm_format::fp8, device);
-  const auto kernel = plan.by_row ? kernel_for<true>(args.row_as) : kernel_for<false>(args.row_as);
+  const auto kernel = args.row_as == row_type::bf16 ? kernel_for<quantised_bf16_piece>(plan.way)
+                                                    : kernel_for<quantised_f32_piece>(plan.way);
   kernel<<<plan.grid, k_gather_threads, 0, static_cast<cudaStream_t>(stream)>>>(args, plan);
   return {.error = cudaGetLastError()};
 }

@@ -50,11 +50,12 @@ struct quantised_bf16_piece {
 #pragma unroll
     for (std::uint32_t& word : words) word = 0;
   }
+  template <bool Again>
   __device__ void load(const std::byte* row, std::uint32_t block, std::uint32_t lane) {
     const auto* const at = reinterpret_cast<const uint4*>(row) + block * 16 + lane;
 #pragma unroll
     for (std::uint32_t h = 0; h < 2; ++h) {
-      const uint4 half = __ldcs(at + h * 8);
+      const uint4 half = read_row<Again>(at + h * 8);
       words[h * 4] = half.x;
       words[h * 4 + 1] = half.y;
       words[h * 4 + 2] = half.z;
@@ -100,10 +101,11 @@ struct quantised_f32_piece {
 #pragma unroll
     for (float4& q : quarters) q = make_float4(0, 0, 0, 0);
   }
+  template <bool Again>
   __device__ void load(const std::byte* row, std::uint32_t block, std::uint32_t lane) {
     const auto* const at = reinterpret_cast<const float4*>(row) + block * 32 + lane;
 #pragma unroll
-    for (std::uint32_t q = 0; q < 4; ++q) quarters[q] = __ldcs(at + q * 8);
+    for (std::uint32_t q = 0; q < 4; ++q) quarters[q] = read_row<Again>(at + q * 8);
   }
   __device__ void finish() {
     std::uint32_t most = 0;
@@ -131,10 +133,10 @@ struct quantised_f32_piece {
   }
 };
 
-template <row_piece Piece, bool ByRow>
+template <row_piece Piece, gather_way Way>
 __global__ void __launch_bounds__(k_gather_threads, k_gather_blocks_per_multiprocessor)
     quantise_rows_kernel(const gather_rows_args args, const gather_rows_plan plan) {
-  gather_pieces<Piece, ByRow>(args, plan);
+  gather_pieces<Piece, Way>(args, plan);
 }
 
 }  // namespace moetier::kernels::cuda

@@ -1,12 +1,14 @@
 #pragma once
 // Groups slot ids into row tiles: a stable counting sort of entry numbers by slot. Each warp takes
-// neighbouring entries, ranks equal ids by votes on their bits and counts them in its own 16-bit
-// histogram; a scan over the warps of a block, the blocks and the slots gives every entry its
-// place. Integers only and no order by atomics, so the tables are a function of the ids alone.
+// neighbouring entries, ranks equal ids by votes on their bits (match.any takes 14 cycles for each
+// distinct id) and counts them in its own 16-bit histogram; a scan over the warps of a block, the
+// blocks and the slots gives every entry its place. Integers only and no order by atomics, so the
+// tables are a function of the ids alone.
 //
-// One block does up to 2048 entries. Above, a first launch leaves every block's counts per slot in
+// One block does up to 8192 entries. Above, a first launch leaves every block's counts per slot in
 // scratch, and every block of the second sums all of them: no block waits for another. Bound by
-// latency: launches, two round trips to memory, a dozen barriers.
+// latency: launches, two round trips to memory, a dozen barriers, and reading the code itself,
+// which is why loops are not unrolled.
 
 #include <cstdint>
 
@@ -17,7 +19,6 @@ namespace moetier::kernels::cuda {
 
 static_assert(1u << k_place_row_bits == 128, "rows of the largest tile");
 inline constexpr std::uint32_t k_no_slot = 0xffffffffu;
-inline constexpr std::uint32_t k_warps_at_once = 16;  // loads in flight
 // tiles | segments | groups of a slot as one number, so that one scan serves all three.
 inline constexpr std::uint32_t k_tiles_shift = 44;
 inline constexpr std::uint32_t k_segments_shift = 24;
@@ -27,9 +28,10 @@ static_assert(k_row_tiles_entries_max / 8 + k_row_tiles_slots_max + k_row_tiles_
 struct row_tiles_shared {
   std::uint32_t has_page[k_row_tiles_slots_max / 32];  // one bit a slot
   // By slot.
-  std::uint32_t segment_place[k_row_tiles_slots_max];  // of its first entry
-  std::uint32_t segment_tile[k_row_tiles_slots_max];   // its first tile
-  std::uint32_t before_block[k_row_tiles_slots_max];   // its entries in earlier blocks
+  alignas(16) std::uint32_t of_all_blocks[k_row_tiles_slots_max];
+  alignas(16) std::uint32_t before_block[k_row_tiles_slots_max];  // entries in earlier blocks
+  std::uint32_t segment_place[k_row_tiles_slots_max];             // of its first entry
+  std::uint32_t segment_tile[k_row_tiles_slots_max];              // its first tile
   // By segment.
   std::uint32_t first_tile[k_row_tiles_slots_max + 1];
   std::uint32_t first_group[k_row_tiles_slots_max];
@@ -71,6 +73,7 @@ __device__ inline std::uint64_t scan_warp(std::uint64_t value) {
 // that is none must differ from all in the bits voted on.
 __device__ inline std::uint32_t lanes_of_slot(std::uint32_t slot, std::uint32_t bits) {
   std::uint32_t equal = ~0u;
+#pragma unroll 1
   for (std::uint32_t b = 0; b < bits; ++b) {
     const bool set = (slot >> b & 1u) != 0;
     const std::uint32_t ones = __ballot_sync(~0u, set);
@@ -109,23 +112,17 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
   if (tid < pitch) out[tid] = static_cast<std::uint16_t>(counts[tid]);
 }
 
-// Sums of counts over all blocks and over those before this one, for slot tid. Requires: all
-// threads; `sums` has 2 * parts * pitch numbers.
-struct block_sums {
-  std::uint32_t all = 0;
-  std::uint32_t before = 0;
-};
-__device__ inline block_sums sum_blocks(const row_tiles_args& args, const row_tiles_plan& plan,
-                                        std::uint32_t* sums) {
-  const std::uint32_t pitch = row_tiles_pitch(args.slots);
-  const std::uint32_t vectors = pitch / 8;
-  const std::uint32_t part = threadIdx.x / vectors;
-  const std::uint32_t v = threadIdx.x % vectors;
-  if (part < plan.parts) {
+// Sums of counts over all blocks and over those before this one, eight slots a warp. Requires: all
+// threads; a barrier before they are read.
+__device__ inline void sum_blocks(const row_tiles_args& args, const row_tiles_plan& plan,
+                                  row_tiles_shared& shared) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t vectors = row_tiles_pitch(args.slots) / 8;
+  const auto* const counts = reinterpret_cast<const uint4*>(args.scratch);
+  for (std::uint32_t v = threadIdx.x / 32; v < vectors; v += plan.threads / 32) {
     std::uint32_t all[8] = {};
     std::uint32_t before[8] = {};
-    const auto* const counts = reinterpret_cast<const uint4*>(args.scratch);
-    for (std::uint32_t b = part; b < plan.blocks; b += plan.parts) {
+    for (std::uint32_t b = lane; b < plan.blocks; b += 32) {
       const uint4 four = __ldcg(counts + b * vectors + v);
       const std::uint32_t words[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
@@ -137,23 +134,26 @@ __device__ inline block_sums sum_blocks(const row_tiles_args& args, const row_ti
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < 8; ++i) {
-      sums[part * pitch + v * 8 + i] = all[i];
-      sums[(plan.parts + part) * pitch + v * 8 + i] = before[i];
+      all[i] = __reduce_add_sync(~0u, all[i]);
+      before[i] = __reduce_add_sync(~0u, before[i]);
+    }
+    if (lane == 0) {
+      auto* const to_all = reinterpret_cast<uint4*>(shared.of_all_blocks + v * 8);
+      auto* const to_before = reinterpret_cast<uint4*>(shared.before_block + v * 8);
+      to_all[0] = make_uint4(all[0], all[1], all[2], all[3]);
+      to_all[1] = make_uint4(all[4], all[5], all[6], all[7]);
+      to_before[0] = make_uint4(before[0], before[1], before[2], before[3]);
+      to_before[1] = make_uint4(before[4], before[5], before[6], before[7]);
     }
   }
-  __syncthreads();
-  block_sums out;
-  if (threadIdx.x < args.slots) {
-    for (std::uint32_t p = 0; p < plan.parts; ++p) {
-      out.all += sums[p * pitch + threadIdx.x];
-      out.before += sums[(plan.parts + p) * pitch + threadIdx.x];
-    }
-  }
-  return out;
 }
 
-// Parted: the second launch of two. Dynamic shared memory: 16-bit counts [warps][pitch], then the
-// sums over blocks.
+// What a lane remembers of an entry between rank and place.
+inline constexpr std::uint32_t k_rank_bits = 16;
+static_assert(k_row_tiles_one_launch_entries_max < 1u << k_rank_bits);
+
+// Parted: the second launch of two. Dynamic shared memory: 16-bit counts [count_rows][pitch], then
+// slot and rank of each entry.
 template <bool Parted>
 __global__ void __launch_bounds__(k_row_tiles_threads_max)
     row_tiles_kernel(const row_tiles_args args, const row_tiles_plan plan) {
@@ -163,80 +163,74 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
   const std::uint32_t lane = tid % 32;
   const std::uint32_t warp = tid / 32;
   const std::uint32_t warps = plan.threads / 32;
-  const bool ranks_entries = warp < plan.warps;
   const std::uint32_t pitch = row_tiles_pitch(args.slots);
   auto* const counts = reinterpret_cast<std::uint16_t*>(dynamic);
+  auto* const ranked = reinterpret_cast<std::uint32_t*>(dynamic + plan.count_rows * pitch * 2) +
+                       warp * plan.rounds * 32 + lane;
 
   // Clear the counts.
   auto* const vectors = reinterpret_cast<uint4*>(dynamic);
-  for (std::uint32_t v = tid; v < plan.warps * pitch / 8; v += plan.threads)
+#pragma unroll 1
+  for (std::uint32_t v = tid; v < plan.count_rows * pitch / 8; v += plan.threads)
     vectors[v] = make_uint4(0, 0, 0, 0);
   ptx::wait_for_previous_grid();
   ptx::let_next_grid_start();
 
-  // Read this warp's ids, pages and the number of live rows in one round trip.
+  // Read this warp's first ids, pages and the number of live rows in one round trip.
   const std::uint32_t entries = args.rows_cap * args.k_in;
   const std::uint32_t first = (blockIdx.x * plan.warps + warp) * plan.rounds * 32 + lane;
-  std::int32_t ids[k_row_tiles_rounds_max];
-#pragma unroll
-  for (std::uint32_t r = 0; r < k_row_tiles_rounds_max; ++r) {
-    const std::uint32_t e = first + r * 32;
-    ids[r] = ranks_entries && r < plan.rounds && e < entries ? args.slot_ids[e] : -1;
-  }
+  const std::uint32_t rounds = warp < plan.warps ? plan.rounds : 0;
+  std::int32_t next_id = rounds > 0 && first < entries ? args.slot_ids[first] : -1;
   find_pages(args, shared.has_page);
   const std::uint32_t live = live_entries(args);
   __syncthreads();
 
   // Rank each entry among those of its warp and slot.
-  std::uint32_t slots[k_row_tiles_rounds_max];
-  std::uint32_t ranks[k_row_tiles_rounds_max];
   std::uint16_t* const mine = counts + warp * pitch;
-  if (ranks_entries) {
-#pragma unroll
-    for (std::uint32_t r = 0; r < k_row_tiles_rounds_max; ++r) {
-      if (r >= plan.rounds) break;
-      const std::int32_t id = first + r * 32 < live ? ids[r] : -1;
-      const std::uint32_t slot = slot_of(args, shared.has_page, id);
-      if (slot == k_no_slot && id != -1)
-        ptx::report(args.status, device_failure::bad_slot, static_cast<std::uint32_t>(id));
-      slots[r] = slot;
-      const std::uint32_t equal = lanes_of_slot(min(slot, args.slots), plan.slot_bits);
-      const std::uint32_t below = __popc(equal & ((1u << lane) - 1));
-      const std::uint32_t before = slot != k_no_slot ? mine[slot] : 0;
-      ranks[r] = before + below;
-      __syncwarp();
-      if (slot != k_no_slot && below == 0)
-        mine[slot] = static_cast<std::uint16_t>(before + __popc(equal));
-      __syncwarp();
-    }
+#pragma unroll 1
+  for (std::uint32_t r = 0; r < rounds; ++r) {
+    const std::uint32_t e = first + r * 32;
+    const std::int32_t id = e < live ? next_id : -1;
+    if (r + 1 < rounds && e + 32 < entries) next_id = args.slot_ids[e + 32];
+    const std::uint32_t slot = slot_of(args, shared.has_page, id);
+    if (slot == k_no_slot && id != -1)
+      ptx::report(args.status, device_failure::bad_slot, static_cast<std::uint32_t>(id));
+    const std::uint32_t equal = lanes_of_slot(min(slot, args.slots), plan.slot_bits);
+    const std::uint32_t below = __popc(equal & ((1u << lane) - 1));
+    const std::uint32_t before = slot != k_no_slot ? mine[slot] : 0;
+    ranked[r * 32] = slot != k_no_slot ? slot << k_rank_bits | (before + below) : k_no_slot;
+    __syncwarp();
+    if (slot != k_no_slot && below == 0)
+      mine[slot] = static_cast<std::uint16_t>(before + __popc(equal));
+    __syncwarp();
   }
+  if constexpr (Parted) sum_blocks(args, plan, shared);
   __syncthreads();
 
   // Scan over the warps: of slot tid, entries of earlier warps, then of all.
   std::uint32_t total = 0;
   if (tid < args.slots) {
-    for (std::uint32_t from = 0; from < plan.warps; from += k_warps_at_once) {
-      std::uint16_t of_warp[k_warps_at_once];
+#pragma unroll 1
+    for (std::uint32_t from = 0; from < plan.count_rows; from += k_row_tiles_count_rows) {
+      std::uint16_t* const at = counts + from * pitch + tid;
+      std::uint32_t of_warp[k_row_tiles_count_rows];
 #pragma unroll
-      for (std::uint32_t w = 0; w < k_warps_at_once; ++w)
-        of_warp[w] = from + w < plan.warps ? counts[(from + w) * pitch + tid] : 0;
+      for (std::uint32_t w = 0; w < k_row_tiles_count_rows; ++w) of_warp[w] = at[w * pitch];
 #pragma unroll
-      for (std::uint32_t w = 0; w < k_warps_at_once; ++w) {
-        if (from + w < plan.warps)
-          counts[(from + w) * pitch + tid] = static_cast<std::uint16_t>(total);
+      for (std::uint32_t w = 0; w < k_row_tiles_count_rows; ++w) {
+        at[w * pitch] = static_cast<std::uint16_t>(total);
         total += of_warp[w];
       }
     }
-  }
-  std::uint32_t before_block = 0;
-  if constexpr (Parted) {
-    const block_sums sums =
-        sum_blocks(args, plan, reinterpret_cast<std::uint32_t*>(dynamic + plan.warps * pitch * 2));
-    total = sums.all;
-    before_block = sums.before;
+    if constexpr (Parted) {
+      total = shared.of_all_blocks[tid];
+    } else {
+      shared.before_block[tid] = 0;
+    }
   }
 
   // Scan over the slots.
+  const std::uint32_t tile_shift = args.tile_rows == 128 ? 7 : 6;
   const std::uint64_t own = std::uint64_t{(total + args.tile_rows - 1) / args.tile_rows}
                                 << k_tiles_shift |
                             std::uint64_t{total != 0} << k_segments_shift | (total + 7) / 8;
@@ -263,7 +257,6 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
     const auto first_tile = static_cast<std::uint32_t>(before >> k_tiles_shift);
     shared.segment_place[tid] = first_group * 8;
     shared.segment_tile[tid] = first_tile;
-    shared.before_block[tid] = before_block;
     shared.first_tile[segment] = first_tile;
     shared.first_group[segment] = first_group;
     shared.rows[segment] = total;
@@ -273,21 +266,22 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
   __syncthreads();
 
   // Entries to their places, and places of entries.
-  const std::uint32_t tile_shift = args.tile_rows == 128 ? 7 : 6;
-#pragma unroll
-  for (std::uint32_t r = 0; r < k_row_tiles_rounds_max; ++r) {
-    if (!ranks_entries || r >= plan.rounds) break;
+#pragma unroll 1
+  for (std::uint32_t r = 0; r < rounds; ++r) {
     const std::uint32_t e = first + r * 32;
-    const std::uint32_t slot = slots[r];
+    if (e >= live) break;
+    const std::uint32_t slot_rank = ranked[r * 32];
     std::int32_t place = -1;
-    if (slot != k_no_slot) {
-      const std::uint32_t row = shared.before_block[slot] + mine[slot] + ranks[r];
+    if (slot_rank != k_no_slot) {
+      const std::uint32_t slot = slot_rank >> k_rank_bits;
+      const std::uint32_t row =
+          shared.before_block[slot] + mine[slot] + (slot_rank & ((1u << k_rank_bits) - 1));
       args.tiles.entry_of[shared.segment_place[slot] + row] = static_cast<std::int32_t>(e);
       place = static_cast<std::int32_t>((shared.segment_tile[slot] + (row >> tile_shift))
                                             << k_place_row_bits |
                                         (row & (args.tile_rows - 1)));
     }
-    if (args.tiles.place_of != nullptr && e < live) args.tiles.place_of[e] = place;
+    if (args.tiles.place_of != nullptr) args.tiles.place_of[e] = place;
   }
 
   // Tiles, shared among the blocks: the segment of each by bisection.

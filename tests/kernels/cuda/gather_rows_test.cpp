@@ -117,40 +117,57 @@ TEST(gather_rows, refuses_what_does_not_fit_blocks_or_vectors) {
   EXPECT_TRUE(refused([&](gather_rows_args& a) {
     a.slot_ids = nullptr;
     a.k_in = 2;
+    a.rows_cap = 64;
     a.tiles.place_of = c.table.place_of.data();
     a.rows_live = nullptr;
   }));
 }
 
-TEST(gather_rows_launch, cuts_tiles_only_as_far_as_the_device_needs) {
+TEST(gather_rows_launch, cuts_tiles_into_short_parts_where_there_is_much_to_do) {
   gather_rows_args args{.rows_cap = 16384, .hidden_size = 7168, .slots = 32, .tile_rows = 128};
-  const gather_rows_plan full = plan_gather_rows(args, gemm_format::fp8, {});
   EXPECT_EQ(
-      full,
+      plan_gather_rows(args, gemm_format::fp8, {}),
       (gather_rows_plan{
-          .grid = 528, .blocks = 56, .chunks = 7, .tiles = 160, .part_groups = 16, .parts = 1}));
+          .grid = 528, .blocks = 56, .chunks = 7, .tiles = 160, .part_groups = 2, .parts = 8}));
+  args.tile_rows = 64;
+  args.rows_cap = 1024;  // 48 tiles, 7 chunks: 336 blocks of whole tiles
+  EXPECT_EQ(plan_gather_rows(args, gemm_format::fp8, {}).part_groups, 8u);
+  args.rows_cap = 256;  // 36 tiles: 504 blocks of half tiles
+  EXPECT_EQ(plan_gather_rows(args, gemm_format::fp8, {}).part_groups, 4u);
   args.rows_cap = 64;
-  const gather_rows_plan few = plan_gather_rows(args, gemm_format::fp8, {});
-  EXPECT_EQ(few.part_groups, 2u);
-  EXPECT_EQ(few.parts, 8u);
+  args.slots = 1;  // 2 tiles
+  EXPECT_EQ(plan_gather_rows(args, gemm_format::fp8, {}).part_groups, 2u);
   args.rows_cap = 1;
-  EXPECT_EQ(plan_gather_rows(args, gemm_format::fp8, {}).grid, 8u * 7);
+  EXPECT_EQ(plan_gather_rows(args, gemm_format::fp8, {}).grid, 4u * 7);
   EXPECT_EQ(plan_gather_rows(args, gemm_format::bf16, {}).blocks, 112u);
 }
 
-TEST(gather_rows_launch, goes_by_row_where_rows_have_several_entries_and_places_are_known) {
+TEST(gather_rows_launch, goes_by_row_where_many_rows_have_several_entries) {
   std::int32_t place = 0;
   gather_rows_args args{
       .rows_cap = 70, .k_in = 8, .hidden_size = 2112, .slots = 32, .tile_rows = 128};
-  EXPECT_FALSE(plan_gather_rows(args, gemm_format::bf16, {}).by_row);
+  const auto plan = [&] { return plan_gather_rows(args, gemm_format::bf16, {}); };
+  EXPECT_EQ(plan().way, gather_way::by_chunk);
   args.tiles.place_of = &place;
   // 18 times four rows, 5 chunks: 90 warps.
-  EXPECT_EQ(plan_gather_rows(args, gemm_format::bf16, {}),
-            (gather_rows_plan{.by_row = true, .grid = 12, .blocks = 33, .chunks = 5}));
+  EXPECT_EQ(plan(),
+            (gather_rows_plan{.way = gather_way::by_row, .grid = 12, .blocks = 33, .chunks = 5}));
   args.rows_cap = 100000;
-  EXPECT_EQ(plan_gather_rows(args, gemm_format::bf16, {}).grid, 528u);
+  EXPECT_EQ(plan().grid, 528u);
+  args.rows_cap = 63;
+  EXPECT_EQ(plan().way, gather_way::by_chunk);
+  args.rows_cap = 64;
+  EXPECT_EQ(plan().way, gather_way::by_row);
   args.k_in = 1;
-  EXPECT_FALSE(plan_gather_rows(args, gemm_format::bf16, {}).by_row);
+  EXPECT_EQ(plan().way, gather_way::by_tile);
+}
+
+TEST(gather_rows_launch, gives_every_warp_groups_where_two_share_a_block_of_k) {
+  const gather_rows_args args{
+      .rows_cap = 100000, .k_in = 8, .hidden_size = 2048, .slots = 32, .tile_rows = 128};
+  EXPECT_EQ(plan_gather_rows(args, gemm_format::fp8, {}).part_groups, 4u);
+  EXPECT_EQ(plan_gather_rows(args, gemm_format::fp8, {}).chunks, 4u);
+  EXPECT_EQ(plan_gather_rows(args, gemm_format::bf16, {}).part_groups, 2u);
 }
 
 TEST(gather_rows_launch, reaches_every_group_of_every_tile) {

@@ -69,13 +69,14 @@ TEST(route_launch, gives_a_warp_a_row_and_a_lane_a_power_of_two_of_columns) {
   EXPECT_EQ(plan_route(args, {}), (route_plan{.grid = 1,
                                               .lane_columns = 8,
                                               .group_lanes = 32,
+                                              .group_factor = 4096,
                                               .score = score_kind::softmax,
                                               .weight = weight_kind::score,
                                               .share = true}));
   args.tokens_cap = 4097;
-  EXPECT_EQ(plan_route(args, {}).grid, 1025u);
+  EXPECT_EQ(plan_route(args, {}).grid, 2049u);
   args.tokens_cap = 100000;
-  EXPECT_EQ(plan_route(args, {.multiprocessors = 10}).grid, 80u);
+  EXPECT_EQ(plan_route(args, {.multiprocessors = 10}).grid, 160u);
   args.columns = 8;
   EXPECT_EQ(plan_route(args, {}).lane_columns, 4u);
   args.columns = 129;
@@ -84,6 +85,18 @@ TEST(route_launch, gives_a_warp_a_row_and_a_lane_a_power_of_two_of_columns) {
   EXPECT_EQ(plan_route(args, {}).lane_columns, 16u);
   args.columns = 1024;
   EXPECT_EQ(plan_route(args, {}).lane_columns, 32u);
+}
+
+TEST(route_launch, divides_columns_by_the_width_of_a_group_exactly) {
+  world w;
+  for (std::uint32_t width = 1; width <= 1024; ++width) {
+    route_args args = w.args({.method = routing_method::deepseek_v3});
+    args.rule.groups = 1024 / width;
+    args.columns = args.rule.groups * width;
+    const std::uint32_t factor = plan_route(args, {}).group_factor;
+    for (std::uint32_t e = 0; e < args.columns; ++e)
+      ASSERT_EQ(e * factor >> k_route_factor_bits, e / width) << e << " " << width;
+  }
 }
 
 TEST(route_launch, looks_at_groups_only_where_some_are_dropped) {

@@ -161,7 +161,7 @@ TEST(row_tiles, refuse_what_no_version_takes) {
   EXPECT_TRUE(refused([](row_tiles_args& a) { a.status = nullptr; }));
   EXPECT_TRUE(refused([](row_tiles_args& a) { a.tiles.entry_of = nullptr; }));
   EXPECT_TRUE(refused([](row_tiles_args& a) {
-    a.rows_cap = 2049;
+    a.rows_cap = 8193;
     a.scratch_bytes = 16;
   }));
   row_tiles_args none = c.args();
@@ -170,27 +170,27 @@ TEST(row_tiles, refuse_what_no_version_takes) {
   EXPECT_TRUE(can_make_row_tiles(none));
 }
 
-TEST(row_tiles_launch, is_one_block_up_to_2048_entries_and_at_most_128_above) {
-  EXPECT_EQ(plan_row_tiles(0, 1), (row_tiles_plan{.shared_bytes = 16}));
-  EXPECT_EQ(
-      plan_row_tiles(1024, 32),
-      (row_tiles_plan{.threads = 1024, .warps = 32, .slot_bits = 6, .shared_bytes = 32 * 32 * 2}));
+TEST(row_tiles_launch, is_one_block_up_to_8192_entries_and_at_most_128_above) {
+  EXPECT_EQ(plan_row_tiles(0, 1), (row_tiles_plan{.shared_bytes = 8 * 8 * 2 + 128}));
+  EXPECT_EQ(plan_row_tiles(1024, 32), (row_tiles_plan{.threads = 1024,
+                                                      .warps = 32,
+                                                      .count_rows = 32,
+                                                      .slot_bits = 6,
+                                                      .shared_bytes = 32 * 32 * 2 + 4096}));
   EXPECT_EQ(plan_row_tiles(64, 1024).threads, 1024u);  // a thread a slot
   EXPECT_EQ(plan_row_tiles(64, 1024).warps, 2u);       // a warp 32 entries
   EXPECT_EQ(plan_row_tiles(1024, 1024).warps, 8u);     // many slots: fewer counts
   EXPECT_EQ(plan_row_tiles(1024, 1024).rounds, 4u);
-  EXPECT_EQ(plan_row_tiles(2048, 32).launches, 1u);
-  EXPECT_EQ(plan_row_tiles(2048, 32).rounds, 2u);
-  const row_tiles_plan two = plan_row_tiles(2049, 32);
+  EXPECT_EQ(plan_row_tiles(8192, 32).launches, 1u);
+  EXPECT_EQ(plan_row_tiles(8192, 32).rounds, 8u);
+  const row_tiles_plan two = plan_row_tiles(8193, 32);
   EXPECT_EQ(two.launches, 2u);
-  EXPECT_EQ(two.blocks, 3u);
+  EXPECT_EQ(two.blocks, 9u);
   EXPECT_EQ(two.rounds, 1u);
-  EXPECT_EQ(two.parts, 32u);
   EXPECT_EQ(plan_row_tiles(131072, 1024).blocks, 32u);
   const row_tiles_plan most = plan_row_tiles(k_row_tiles_entries_max, 1024);
   EXPECT_EQ(most.blocks, 128u);
   EXPECT_EQ(most.rounds, 8u);
-  EXPECT_EQ(most.parts, 8u);
 }
 
 TEST(row_tiles_launch, votes_on_bits_that_tell_all_slots_and_none_apart) {
@@ -208,8 +208,8 @@ TEST(row_tiles_launch, covers_every_entry_within_threads_and_shared_memory) {
       EXPECT_GE(plan.threads, plan.warps * 32);
       EXPECT_LE(plan.threads, 1024u);
       EXPECT_LE(plan.rounds, k_row_tiles_rounds_max);
-      EXPECT_LE(plan.parts * (row_tiles_pitch(slots) / 8), 1024u);
-      EXPECT_LE(plan.shared_bytes + 24 * 1024, 227u * 1024);
+      EXPECT_GE(plan.count_rows, plan.warps);
+      EXPECT_LE(plan.shared_bytes + 40 * 1024, 227u * 1024);
       if (plan.launches == 2) {
         EXPECT_GE(row_tiles_scratch_bytes(entries, slots),
                   std::size_t{plan.blocks} * row_tiles_pitch(slots) * 2);
@@ -219,7 +219,7 @@ TEST(row_tiles_launch, covers_every_entry_within_threads_and_shared_memory) {
 }
 
 TEST(row_tiles_launch, needs_scratch_that_grows_with_entries_and_slots) {
-  EXPECT_EQ(row_tiles_scratch_bytes(2048, 1024), 0u);
+  EXPECT_EQ(row_tiles_scratch_bytes(8192, 1024), 0u);
   std::size_t before = 0;
   for (std::uint64_t entries = 1; entries <= k_row_tiles_entries_max; entries += 777) {
     const std::size_t bytes = row_tiles_scratch_bytes(entries, 100);

@@ -10,7 +10,7 @@ class sm90_bf16_gather_rows : public device_test {};
 TEST_F(sm90_bf16_gather_rows, equals_its_twin) {
   for (const row_type type : {row_type::bf16, row_type::f32}) {
     for (const std::uint32_t hidden : {64u, 576u, 2880u}) {
-      for (const std::uint32_t rows : {1u, 9u, 130u, 600u}) {
+      for (const std::uint32_t rows : {1u, 9u, 130u, 601u}) {
         SCOPED_TRACE(testing::Message() << rows << " rows of " << hidden);
         gather_case c({.format = gemm_format::bf16,
                        .row_as = type,
@@ -28,7 +28,7 @@ TEST_F(sm90_bf16_gather_rows, equals_its_twin) {
 TEST_F(sm90_bf16_gather_rows, equals_its_twin_by_row) {
   for (const row_type type : {row_type::bf16, row_type::f32}) {
     for (const std::uint32_t k : {2u, 8u, 11u}) {
-      for (const std::uint32_t rows : {1u, 9u, 130u, 1500u}) {
+      for (const std::uint32_t rows : {64u, 65u, 130u, 1500u}) {
         SCOPED_TRACE(testing::Message() << rows << " rows of " << k << " positions");
         gather_case c({.format = gemm_format::bf16,
                        .row_as = type,

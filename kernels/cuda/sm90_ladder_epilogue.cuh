@@ -2,16 +2,16 @@
 // The two epilogue warps of a ladder block: each takes every other row of a unit's sums from the
 // staging tile while the math warps go on. FC1: bias, activation, and the row's next activations as
 // codes or bf16, into tiles again. FC2: bias, router weight, and the entry's output row. Sums of a
-// split product go to memory first; the warp that comes last of its parts adds them all, in
-// ascending chunks, so the bits are those of a whole unit.
+// split product meet first (sm90_ladder_parts.cuh).
 
 #include <cstddef>
 #include <cstdint>
 
 #include <cuda_bf16.h>
-#include <cuda_fp8.h>
 
+#include "kernels/cuda/sm90_ladder_activation.cuh"
 #include "kernels/cuda/sm90_ladder_block.cuh"
+#include "kernels/cuda/sm90_ladder_parts.cuh"
 
 namespace moetier::kernels::cuda::ladder {
 
@@ -21,136 +21,11 @@ inline constexpr std::uint64_t k_kept_output_bytes = 4u << 20;
 __device__ __forceinline__ float4 load_f32x4(const std::byte* from) {
   return __ldg(reinterpret_cast<const float4*>(from));
 }
-__device__ __forceinline__ float4 plus(float4 a, float4 b) {
-  return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
-}
 __device__ __forceinline__ uint2 to_bf16(float4 v) {
   const __nv_bfloat162 low = __floats2bfloat162_rn(v.x, v.y);
   const __nv_bfloat162 high = __floats2bfloat162_rn(v.z, v.w);
   return make_uint2(*reinterpret_cast<const std::uint32_t*>(&low),
                     *reinterpret_cast<const std::uint32_t*>(&high));
-}
-
-// ---- activation
-// ----------------------------------------------------------------------------------
-
-struct activation_constants {
-  float alpha = 0;
-  float beta = 0;
-  float limit = 0;  // +inf = no clamp
-};
-
-// Comparisons keep NaN where min and max would drop it.
-__device__ __forceinline__ float activate(gemm_activation kind, const activation_constants& c,
-                                          float g, float u) {
-  g = g > c.limit ? c.limit : g;
-  u = u > c.limit ? c.limit : u;
-  u = u < -c.limit ? -c.limit : u;
-  const bool biased = kind == gemm_activation::swiglu_bias;
-  const float slope = biased ? c.alpha : 1.0F;
-  const float shifted = biased ? u + c.beta : u;
-  return __fdividef(g, 1.0F + __expf(-slope * g)) * shifted;
-}
-__device__ __forceinline__ float4 activate(gemm_activation kind, const activation_constants& c,
-                                           float4 g, float4 u) {
-  return make_float4(activate(kind, c, g.x, u.x), activate(kind, c, g.y, u.y),
-                     activate(kind, c, g.z, u.z), activate(kind, c, g.w, u.w));
-}
-
-// ---- the row quantiser, one warp a block of 128 (rules: kernels/quant/row_quantiser.hpp)
-// ------------------------------------------------------------------------------------
-
-struct quantised {
-  std::uint32_t codes = 0;  // of this lane's four columns
-  float scale = 1;
-};
-__device__ __forceinline__ std::uint32_t magnitude(float v) {
-  return __float_as_uint(v) & 0x7fffffffu;  // compares like the value, NaN above all
-}
-__device__ __forceinline__ quantised quantise(float4 v) {
-  const std::uint32_t most = __reduce_max_sync(
-      ~0u, max(max(magnitude(v.x), magnitude(v.y)), max(magnitude(v.z), magnitude(v.w))));
-  // most / 448, correctly rounded wherever the quotient is a normal number (all significands were
-  // tried), without the branch of a full division: rows then overlap.
-  constexpr float k_reciprocal = 1.0F / 448.0F;
-  const float quotient = __uint_as_float(most) * k_reciprocal;
-  const float rest = fmaf(-quotient, 448.0F, __uint_as_float(most));
-  const float scale = fmaxf(fmaf(rest, k_reciprocal, quotient), 0x1p-126F);
-  const float inverse = __frcp_rn(scale);
-  const auto pair = [inverse](float low, float high) -> std::uint32_t {
-    return __nv_cvt_float2_to_fp8x2(make_float2(low * inverse, high * inverse), __NV_SATFINITE,
-                                    __NV_E4M3);
-  };
-  const std::uint32_t codes = pair(v.x, v.y) | pair(v.z, v.w) << 16;
-  const bool finite = most < 0x7f800000u;
-  return {.codes = most == 0 ? 0u
-                   : finite  ? codes
-                             : 0x7f7f7f7fu,
-          .scale = most == 0 ? 1.0F
-                   : finite  ? scale
-                             : __uint_as_float(0x7fc00000u)};
-}
-
-// ---- sums of a split unit
-// ------------------------------------------------------------------------
-
-// Leaves this warp's rows of the chunk among the partials. True in the warp that comes last: its
-// rows in the staging tile are then the sums over all chunks.
-__device__ __forceinline__ bool gather_parts(const block& b, const ladder_record& r,
-                                             std::uint32_t warp, std::uint32_t lane) {
-  const ladder_unit& unit = r.unit;
-  const ladder_product& product = b.product(unit.phase);
-  const bool fc1 = unit.phase == ladder_phase::fc1;
-  const auto rows = static_cast<std::uint32_t>(r.tile.rows);
-  const std::uint32_t columns = unit.strips * k_tile_rows;
-  const std::uint64_t chunk_floats =
-      std::uint64_t{static_cast<std::uint32_t>(r.tile.groups)} * k_group_rows * k_unit_rows;
-  float* const own = b.args.partials +
-                     (fc1 ? 0
-                          : b.launch.fc1.k.chunks * std::uint64_t{b.launch.split_groups} *
-                                k_group_rows * k_unit_rows) +
-                     partial_group(product, unit, r.tile) * k_group_rows * k_unit_rows;
-  const float* const all = own - unit.chunk * chunk_floats;
-
-  for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps)
-    for (std::uint32_t c = 4 * lane; c < columns; c += 128)
-      __stcg(reinterpret_cast<float4*>(own + q * k_unit_rows + c),
-             *reinterpret_cast<const float4*>(b.staging() + q * k_ladder_staging_pitch + c));
-  __syncwarp();
-  std::uint32_t before = 0;
-  if (lane == 0) {
-    std::uint32_t* const arrived =
-        b.args.counters + (fc1 ? b.walk.fc1_split_counters : b.walk.fc2_split_counters) +
-        (unit.tile * product.pairs + unit.pair) * k_ladder_epilogue_warps + warp;
-    before = ptx::add_acquire_release(arrived, 1);
-    if (before + 1 == unit.parts) *arrived = 0;  // nobody else comes
-  }
-  before = __shfl_sync(~0u, before, 0);
-  if (before + 1 != unit.parts) return false;
-
-  for (std::uint32_t q = warp; q < rows; q += k_ladder_epilogue_warps) {
-    // All loads of a row before the first sum: one latency instead of many.
-    float4 parts[k_unit_strips][k_ladder_chunks_max];
-#pragma unroll
-    for (std::uint32_t strip = 0; strip < k_unit_strips; ++strip)
-#pragma unroll
-      for (std::uint32_t i = 0; i < k_ladder_chunks_max; ++i)
-        if (i < unit.parts && strip < unit.strips)
-          parts[strip][i] = __ldcg(reinterpret_cast<const float4*>(
-              all + i * chunk_floats + q * k_unit_rows + strip * k_tile_rows + 4 * lane));
-#pragma unroll
-    for (std::uint32_t strip = 0; strip < k_unit_strips; ++strip) {
-      if (strip >= unit.strips) continue;
-      float4 sum = parts[strip][0];
-#pragma unroll
-      for (std::uint32_t i = 1; i < k_ladder_chunks_max; ++i)
-        if (i < unit.parts) sum = plus(sum, parts[strip][i]);
-      *reinterpret_cast<float4*>(b.staging() + q * k_ladder_staging_pitch + strip * k_tile_rows +
-                                 4 * lane) = sum;
-    }
-  }
-  __syncwarp();
-  return true;
 }
 
 // ---- FC1

@@ -90,8 +90,8 @@ struct row_tiles_plan {
   bool operator==(const row_tiles_plan&) const = default;
 };
 
-// With many slots the counts cost more than the ranks, so fewer warps and blocks look at more
-// entries each. Requires: can_make_row_tiles() of the problem.
+// With many slots the counts cost more than the ranks, so fewer warps look at more entries each.
+// Requires: can_make_row_tiles() of the problem.
 constexpr row_tiles_plan plan_row_tiles(std::uint64_t entries, std::uint32_t slots) noexcept {
   const auto ceil_div = [](std::uint64_t a, std::uint64_t b) {
     return static_cast<std::uint32_t>((a + b - 1) / b);
@@ -100,20 +100,21 @@ constexpr row_tiles_plan plan_row_tiles(std::uint64_t entries, std::uint32_t slo
   const bool one = entries <= k_row_tiles_one_launch_entries_max;
   row_tiles_plan plan;
   plan.launches = one ? 1 : 2;
-  const std::uint32_t least_chunk = slots <= 128 ? 1024 : slots <= 256 ? 2048 : 4096;
   std::uint32_t chunk = static_cast<std::uint32_t>(entries);  // entries of a block
-  if (!one) chunk = std::max(least_chunk, ceil_div(entries, k_row_tiles_blocks_max * 1024) * 1024);
+  if (!one)
+    chunk = ceil_div(entries, k_row_tiles_blocks_max * k_row_tiles_threads_max) *
+            k_row_tiles_threads_max;
   plan.blocks = one ? 1 : ceil_div(entries, chunk);
   const std::uint32_t most_warps = slots <= 256 ? 32 : slots <= 512 ? 16 : 8;
   plan.warps = std::max({std::min(ceil_div(chunk, 32), most_warps),
                          ceil_div(chunk, 32 * k_row_tiles_rounds_max), 1u});
   plan.rounds = std::max(ceil_div(chunk, plan.warps * 32), 1u);
   plan.threads = one ? std::max(plan.warps, ceil_div(slots, 32)) * 32 : k_row_tiles_threads_max;
-  plan.slot_bits = static_cast<std::uint32_t>(std::bit_width(slots));
   plan.count_rows = ceil_div(plan.warps, k_row_tiles_count_rows) * k_row_tiles_count_rows;
+  plan.slot_bits = static_cast<std::uint32_t>(std::bit_width(slots));
   plan.shared_bytes =
       plan.count_rows * pitch * static_cast<std::uint32_t>(sizeof(std::uint16_t)) +
-      plan.warps * 32 * plan.rounds * static_cast<std::uint32_t>(sizeof(std::uint32_t));
+      2 * plan.warps * 32 * plan.rounds * static_cast<std::uint32_t>(sizeof(std::uint32_t));
   return plan;
 }
 

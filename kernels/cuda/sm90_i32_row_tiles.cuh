@@ -19,19 +19,49 @@ namespace moetier::kernels::cuda {
 
 static_assert(1u << k_place_row_bits == 128, "rows of the largest tile");
 inline constexpr std::uint32_t k_no_slot = 0xffffffffu;
-// tiles | segments | groups of a slot as one number, so that one scan serves all three.
-inline constexpr std::uint32_t k_tiles_shift = 44;
-inline constexpr std::uint32_t k_segments_shift = 24;
-static_assert(k_row_tiles_entries_max / 8 + k_row_tiles_slots_max + k_row_tiles_entries_max / 64 <
-              1u << k_segments_shift);
+// What a slot has, as one number, so that one scan serves all: entries of this block, tiles,
+// segments (0 or 1), groups.
+struct slot_numbers {
+  static constexpr std::uint32_t k_group_bits = 18;
+  static constexpr std::uint32_t k_segment_bits = 11;
+  static constexpr std::uint32_t k_tile_bits = 15;
+  static_assert(k_row_tiles_entries_max / 8 + k_row_tiles_slots_max < 1u << k_group_bits);
+  static_assert(k_row_tiles_entries_max / 64 + k_row_tiles_slots_max < 1u << k_tile_bits);
+  static_assert(k_row_tiles_slots_max < 1u << k_segment_bits);
+
+  std::uint32_t in_block;
+  std::uint32_t tiles;
+  std::uint32_t segments;
+  std::uint32_t groups;
+
+  __device__ std::uint64_t packed() const {
+    return ((std::uint64_t{in_block} << k_tile_bits | tiles) << k_segment_bits | segments)
+               << k_group_bits |
+           groups;
+  }
+  static __device__ slot_numbers of(std::uint64_t packed) {
+    const auto take = [&packed](std::uint32_t bits) {
+      const auto low = static_cast<std::uint32_t>(packed) & ((1u << bits) - 1);
+      packed >>= bits;
+      return low;
+    };
+    slot_numbers n;
+    n.groups = take(k_group_bits);
+    n.segments = take(k_segment_bits);
+    n.tiles = take(k_tile_bits);
+    n.in_block = static_cast<std::uint32_t>(packed);
+    return n;
+  }
+};
 
 struct row_tiles_shared {
   std::uint32_t has_page[k_row_tiles_slots_max / 32];  // one bit a slot
   // By slot.
   alignas(16) std::uint32_t of_all_blocks[k_row_tiles_slots_max];
   alignas(16) std::uint32_t before_block[k_row_tiles_slots_max];  // entries in earlier blocks
-  std::uint32_t segment_place[k_row_tiles_slots_max];             // of its first entry
-  std::uint32_t segment_tile[k_row_tiles_slots_max];              // its first tile
+  std::uint32_t sorted_first[k_row_tiles_slots_max];              // of its entries in this block
+  std::uint32_t sorted_place[k_row_tiles_slots_max];  // a place less the position among sorted
+  std::uint32_t segment_tile[k_row_tiles_slots_max];  // its first tile
   // By segment.
   std::uint32_t first_tile[k_row_tiles_slots_max + 1];
   std::uint32_t first_group[k_row_tiles_slots_max];
@@ -152,8 +182,8 @@ __device__ inline void sum_blocks(const row_tiles_args& args, const row_tiles_pl
 inline constexpr std::uint32_t k_rank_bits = 16;
 static_assert(k_row_tiles_one_launch_entries_max < 1u << k_rank_bits);
 
-// Parted: the second launch of two. Dynamic shared memory: 16-bit counts [count_rows][pitch], then
-// slot and rank of each entry.
+// Parted: the second launch of two. Dynamic shared memory: 16-bit counts [count_rows][pitch]; slot
+// and rank of each entry; the entries sorted.
 template <bool Parted>
 __global__ void __launch_bounds__(k_row_tiles_threads_max)
     row_tiles_kernel(const row_tiles_args args, const row_tiles_plan plan) {
@@ -165,8 +195,11 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
   const std::uint32_t warps = plan.threads / 32;
   const std::uint32_t pitch = row_tiles_pitch(args.slots);
   auto* const counts = reinterpret_cast<std::uint16_t*>(dynamic);
-  auto* const ranked = reinterpret_cast<std::uint32_t*>(dynamic + plan.count_rows * pitch * 2) +
-                       warp * plan.rounds * 32 + lane;
+  auto* const all_ranked = reinterpret_cast<std::uint32_t*>(dynamic + plan.count_rows * pitch * 2);
+  std::uint32_t* const ranked = all_ranked + warp * plan.rounds * 32 + lane;
+  const std::uint32_t chunk = plan.warps * plan.rounds * 32;
+  std::uint32_t* const sorted = all_ranked + chunk;
+  const std::uint32_t block_first = blockIdx.x * chunk;
 
   // Clear the counts.
   auto* const vectors = reinterpret_cast<uint4*>(dynamic);
@@ -178,7 +211,7 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
 
   // Read this warp's first ids, pages and the number of live rows in one round trip.
   const std::uint32_t entries = args.rows_cap * args.k_in;
-  const std::uint32_t first = (blockIdx.x * plan.warps + warp) * plan.rounds * 32 + lane;
+  const std::uint32_t first = block_first + warp * plan.rounds * 32 + lane;
   const std::uint32_t rounds = warp < plan.warps ? plan.rounds : 0;
   std::int32_t next_id = rounds > 0 && first < entries ? args.slot_ids[first] : -1;
   find_pages(args, shared.has_page);
@@ -207,8 +240,10 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
   if constexpr (Parted) sum_blocks(args, plan, shared);
   __syncthreads();
 
-  // Scan over the warps: of slot tid, entries of earlier warps, then of all.
+  // Scan over the warps: of slot tid, entries of earlier warps, then of the block.
+  std::uint32_t in_block = 0;
   std::uint32_t total = 0;
+  std::uint32_t before_block = 0;
   if (tid < args.slots) {
 #pragma unroll 1
     for (std::uint32_t from = 0; from < plan.count_rows; from += k_row_tiles_count_rows) {
@@ -218,22 +253,22 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
       for (std::uint32_t w = 0; w < k_row_tiles_count_rows; ++w) of_warp[w] = at[w * pitch];
 #pragma unroll
       for (std::uint32_t w = 0; w < k_row_tiles_count_rows; ++w) {
-        at[w * pitch] = static_cast<std::uint16_t>(total);
-        total += of_warp[w];
+        at[w * pitch] = static_cast<std::uint16_t>(in_block);
+        in_block += of_warp[w];
       }
     }
-    if constexpr (Parted) {
-      total = shared.of_all_blocks[tid];
-    } else {
-      shared.before_block[tid] = 0;
-    }
+    total = Parted ? shared.of_all_blocks[tid] : in_block;
+    before_block = Parted ? shared.before_block[tid] : 0;
+    if constexpr (!Parted) shared.before_block[tid] = 0;
   }
 
   // Scan over the slots.
   const std::uint32_t tile_shift = args.tile_rows == 128 ? 7 : 6;
-  const std::uint64_t own = std::uint64_t{(total + args.tile_rows - 1) / args.tile_rows}
-                                << k_tiles_shift |
-                            std::uint64_t{total != 0} << k_segments_shift | (total + 7) / 8;
+  const std::uint64_t own = slot_numbers{.in_block = in_block,
+                                         .tiles = (total + args.tile_rows - 1) >> tile_shift,
+                                         .segments = total != 0 ? 1u : 0u,
+                                         .groups = (total + 7) / 8}
+                                .packed();
   const std::uint64_t upto = scan_warp(own);
   const std::uint32_t warp_total = __reduce_add_sync(~0u, total);
   if (lane == 31) {
@@ -244,28 +279,22 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
   // Every warp scans the warps' sums for itself, which saves a barrier.
   const std::uint64_t of_lane = lane < warps ? shared.warp_sums[lane] : 0;
   const std::uint64_t upto_lane = scan_warp(of_lane);
-  const std::uint64_t all = __shfl_sync(~0u, upto_lane, 31);
-  const std::uint64_t before = upto - own + __shfl_sync(~0u, upto_lane - of_lane, warp);
-  const auto tiles = static_cast<std::uint32_t>(all >> k_tiles_shift);
-  const auto segments = static_cast<std::uint32_t>(all >> k_segments_shift) &
-                        (1u << (k_tiles_shift - k_segments_shift)) - 1;
-  const auto groups = static_cast<std::uint32_t>(all) & ((1u << k_segments_shift) - 1);
-  const auto first_group = static_cast<std::uint32_t>(before) & ((1u << k_segments_shift) - 1);
+  const slot_numbers all = slot_numbers::of(__shfl_sync(~0u, upto_lane, 31));
+  const slot_numbers before =
+      slot_numbers::of(upto - own + __shfl_sync(~0u, upto_lane - of_lane, warp));
   if (total != 0) {
-    const auto segment = static_cast<std::uint32_t>(before >> k_segments_shift) &
-                         (1u << (k_tiles_shift - k_segments_shift)) - 1;
-    const auto first_tile = static_cast<std::uint32_t>(before >> k_tiles_shift);
-    shared.segment_place[tid] = first_group * 8;
-    shared.segment_tile[tid] = first_tile;
-    shared.first_tile[segment] = first_tile;
-    shared.first_group[segment] = first_group;
-    shared.rows[segment] = total;
-    shared.slot[segment] = tid;
+    shared.sorted_first[tid] = before.in_block;
+    shared.sorted_place[tid] = before.groups * 8 + before_block - before.in_block;
+    shared.segment_tile[tid] = before.tiles;
+    shared.first_tile[before.segments] = before.tiles;
+    shared.first_group[before.segments] = before.groups;
+    shared.rows[before.segments] = total;
+    shared.slot[before.segments] = tid;
   }
-  if (tid == 0) shared.first_tile[segments] = tiles;
+  if (tid == 0) shared.first_tile[all.segments] = all.tiles;
   __syncthreads();
 
-  // Entries to their places, and places of entries.
+  // Sort the block's entries; tell each its place.
 #pragma unroll 1
   for (std::uint32_t r = 0; r < rounds; ++r) {
     const std::uint32_t e = first + r * 32;
@@ -274,21 +303,30 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
     std::int32_t place = -1;
     if (slot_rank != k_no_slot) {
       const std::uint32_t slot = slot_rank >> k_rank_bits;
-      const std::uint32_t row =
-          shared.before_block[slot] + mine[slot] + (slot_rank & ((1u << k_rank_bits) - 1));
-      args.tiles.entry_of[shared.segment_place[slot] + row] = static_cast<std::int32_t>(e);
+      const std::uint32_t nth = mine[slot] + (slot_rank & ((1u << k_rank_bits) - 1));
+      sorted[shared.sorted_first[slot] + nth] = slot << k_rank_bits | (e - block_first);
+      const std::uint32_t row = shared.before_block[slot] + nth;
       place = static_cast<std::int32_t>((shared.segment_tile[slot] + (row >> tile_shift))
                                             << k_place_row_bits |
                                         (row & (args.tile_rows - 1)));
     }
     if (args.tiles.place_of != nullptr) args.tiles.place_of[e] = place;
   }
+  __syncthreads();
+
+  // Entries to their places: neighbours of a slot are neighbours in memory.
+#pragma unroll 1
+  for (std::uint32_t i = tid; i < all.in_block; i += plan.threads) {
+    const std::uint32_t slot = sorted[i] >> k_rank_bits;
+    const std::uint32_t e = block_first + (sorted[i] & ((1u << k_rank_bits) - 1));
+    args.tiles.entry_of[shared.sorted_place[slot] + i] = static_cast<std::int32_t>(e);
+  }
 
   // Tiles, shared among the blocks: the segment of each by bisection.
-  for (std::uint32_t t = blockIdx.x * plan.threads + tid; t < tiles;
+  for (std::uint32_t t = blockIdx.x * plan.threads + tid; t < all.tiles;
        t += gridDim.x * plan.threads) {
     std::uint32_t segment = 0;
-    for (std::uint32_t end = segments; end - segment > 1;) {
+    for (std::uint32_t end = all.segments; end - segment > 1;) {
       const std::uint32_t middle = (segment + end) / 2;
       (shared.first_tile[middle] <= t ? segment : end) = middle;
     }
@@ -304,14 +342,14 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
 
   // Segments, padding, header: the first block.
   if (total != 0) {
-    for (std::uint32_t p = total; p % 8 != 0; ++p) args.tiles.entry_of[first_group * 8 + p] = -1;
+    for (std::uint32_t p = total; p % 8 != 0; ++p) args.tiles.entry_of[before.groups * 8 + p] = -1;
   }
-  for (std::uint32_t s = tid; s <= segments; s += plan.threads)
+  for (std::uint32_t s = tid; s <= all.segments; s += plan.threads)
     args.tiles.segment_tile[s] = static_cast<std::int32_t>(shared.first_tile[s]);
   if (warp == 0) {
     const std::uint32_t all_entries =
         __reduce_add_sync(~0u, lane < warps ? shared.warp_entries[lane] : 0);
-    if (lane == 0) *args.tiles.header = {tiles, segments, groups, all_entries};
+    if (lane == 0) *args.tiles.header = {all.tiles, all.segments, all.groups, all_entries};
   }
 }
 

@@ -171,12 +171,12 @@ TEST(row_tiles, refuse_what_no_version_takes) {
 }
 
 TEST(row_tiles_launch, is_one_block_up_to_8192_entries_and_at_most_128_above) {
-  EXPECT_EQ(plan_row_tiles(0, 1), (row_tiles_plan{.shared_bytes = 8 * 8 * 2 + 128}));
+  EXPECT_EQ(plan_row_tiles(0, 1), (row_tiles_plan{.shared_bytes = 8 * 8 * 2 + 256}));
   EXPECT_EQ(plan_row_tiles(1024, 32), (row_tiles_plan{.threads = 1024,
                                                       .warps = 32,
                                                       .count_rows = 32,
                                                       .slot_bits = 6,
-                                                      .shared_bytes = 32 * 32 * 2 + 4096}));
+                                                      .shared_bytes = 32 * 32 * 2 + 8192}));
   EXPECT_EQ(plan_row_tiles(64, 1024).threads, 1024u);  // a thread a slot
   EXPECT_EQ(plan_row_tiles(64, 1024).warps, 2u);       // a warp 32 entries
   EXPECT_EQ(plan_row_tiles(1024, 1024).warps, 8u);     // many slots: fewer counts
@@ -187,7 +187,7 @@ TEST(row_tiles_launch, is_one_block_up_to_8192_entries_and_at_most_128_above) {
   EXPECT_EQ(two.launches, 2u);
   EXPECT_EQ(two.blocks, 9u);
   EXPECT_EQ(two.rounds, 1u);
-  EXPECT_EQ(plan_row_tiles(131072, 1024).blocks, 32u);
+  EXPECT_EQ(plan_row_tiles(131072, 1024).blocks, 128u);
   const row_tiles_plan most = plan_row_tiles(k_row_tiles_entries_max, 1024);
   EXPECT_EQ(most.blocks, 128u);
   EXPECT_EQ(most.rounds, 8u);

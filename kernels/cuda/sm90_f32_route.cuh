@@ -17,6 +17,8 @@
 
 namespace moetier::kernels::cuda {
 
+// Registers for it: left alone, ptxas takes fewer and spills.
+inline constexpr std::uint32_t k_route_blocks_resident = 8;
 inline constexpr float k_route_none = -std::numeric_limits<float>::infinity();
 
 __device__ inline float route_logit(const route_args& args, std::uint32_t t, std::uint32_t e) {
@@ -69,9 +71,9 @@ struct best_pair {
   }
 };
 
-// Writes -inf over the keys outside the best groups.
+// Finds the best groups: shared.kept.
 template <std::uint32_t N>
-__device__ inline void drop_groups(const route_args& args, const route_plan& plan,
+__device__ inline void keep_groups(const route_args& args, const route_plan& plan,
                                    route_shared<N>& shared) {
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t groups = args.rule.groups;
@@ -108,7 +110,7 @@ __device__ inline void drop_groups(const route_args& args, const route_plan& pla
     const std::uint32_t g = g0 + lane;
     const float sum = g < groups ? shared.sums[g] : k_route_none;
     std::uint32_t better = 0;
-#pragma unroll 4
+#pragma unroll 8
     for (std::uint32_t h = 0; h < groups; ++h) {
       const float other = shared.sums[h];
       better += other > sum || (other == sum && h < g) ? 1u : 0u;
@@ -117,41 +119,53 @@ __device__ inline void drop_groups(const route_args& args, const route_plan& pla
     if (lane == 0) shared.kept[g0 / 32] = kept;
   }
   __syncwarp();
-  float* const keys = args.bias != nullptr ? shared.keys : shared.row;
-#pragma unroll 2
-  for (std::uint32_t e = lane; e < args.columns; e += 32) {
-    const std::uint32_t g = e * plan.group_factor >> k_route_factor_bits;
-    if ((shared.kept[g / 32] >> g % 32 & 1u) == 0) keys[e] = k_route_none;
-  }
-  __syncwarp();
 }
 
-// The k best keys, one after the other; lane j gets the j-th one's column. Returns how many there
-// were to choose.
+// The k best keys of the groups kept, one after the other; lane j gets the j-th one's column.
+// Returns how many there were to choose.
 template <std::uint32_t N>
-__device__ inline std::uint32_t choose_best(const float* keys, std::uint32_t k,
-                                            std::uint32_t& chosen) {
+__device__ inline std::uint32_t choose_best(const route_args& args, const route_plan& plan,
+                                            const route_shared<N>& shared, std::uint32_t& chosen) {
   const std::uint32_t lane = threadIdx.x % 32;
-  std::uint32_t orders[N];  // 0 once taken
+  const float* const keys = args.bias != nullptr ? shared.keys : shared.row;
+  std::uint32_t orders[N];  // 0 where dropped, or taken
 #pragma unroll
   for (std::uint32_t i = 0; i < N; ++i) orders[i] = route_order(keys[i * 32 + lane]);
-#pragma unroll 1
-  for (std::uint32_t j = 0; j < k; ++j) {
-    std::uint32_t best = orders[0];
-    std::uint32_t column = lane;
+  if (plan.groups != group_kind::none) {
 #pragma unroll
-    for (std::uint32_t i = 1; i < N; ++i) {
-      column = orders[i] > best ? i * 32 + lane : column;
-      best = max(best, orders[i]);
+    for (std::uint32_t i = 0; i < N; ++i) {
+      const std::uint32_t e = min(i * 32 + lane, args.columns - 1);
+      const std::uint32_t g = e * plan.group_factor >> k_route_factor_bits;
+      orders[i] = (shared.kept[g / 32] >> g % 32 & 1u) != 0 ? orders[i] : 0;
     }
-    const std::uint32_t largest = __reduce_max_sync(~0u, best);
+  }
+#pragma unroll 1
+  for (std::uint32_t j = 0; j < args.top_k; ++j) {
+    // The best of this lane, by halves: of equals the left one, whose column is lower.
+    std::uint32_t best[N];
+    std::uint32_t at[N];
+#pragma unroll
+    for (std::uint32_t i = 0; i < N; ++i) {
+      best[i] = orders[i];
+      at[i] = i;
+    }
+#pragma unroll
+    for (std::uint32_t half = 1; half < N; half *= 2) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < N; i += 2 * half) {
+        at[i] = best[i + half] > best[i] ? at[i + half] : at[i];
+        best[i] = max(best[i], best[i + half]);
+      }
+    }
+    const std::uint32_t column = at[0] * 32 + lane;
+    const std::uint32_t largest = __reduce_max_sync(~0u, best[0]);
     if (largest <= k_route_order_none) return j;
-    const std::uint32_t first = __reduce_min_sync(~0u, best == largest ? column : ~0u);
+    const std::uint32_t first = __reduce_min_sync(~0u, best[0] == largest ? column : ~0u);
 #pragma unroll
     for (std::uint32_t i = 0; i < N; ++i) orders[i] = first == i * 32 + lane ? 0 : orders[i];
     if (lane == j) chosen = first;
   }
-  return k;
+  return args.top_k;
 }
 
 // Of lanes 0..k-1 from the first on.
@@ -235,7 +249,8 @@ __device__ inline bool choose_experts(const route_args& args, const route_plan& 
   constexpr std::uint32_t k_padded = N * 32;
   const std::uint32_t lane = threadIdx.x % 32;
 
-  // Read the row: all loads in flight.
+  // Read the row and its bias: all loads in flight.
+  const bool biased = args.bias != nullptr;
   bool bad = false;
   float largest = k_route_none;
 #pragma unroll
@@ -245,6 +260,7 @@ __device__ inline bool choose_experts(const route_args& args, const route_plan& 
     bad |= !(logit < std::numeric_limits<float>::infinity());
     largest = largest < logit ? logit : largest;
     shared.row[e] = logit;
+    if (plan.wide) shared.keys[e] = biased && e < args.columns ? args.bias[e] : 0.0F;
   }
   if (__any_sync(~0u, bad)) return false;
   __syncwarp();
@@ -269,24 +285,21 @@ __device__ inline bool choose_experts(const route_args& args, const route_plan& 
     for (std::uint32_t e = lane; e < k_padded; e += 32) sum += house_exp(shared.row[e] - largest);
     sum = fold_lanes(sum);
   }
-  const bool biased = args.bias != nullptr;
   if (plan.wide) {
     // A lane reads and writes its own columns alone.
-#pragma unroll 2
+#pragma unroll 4
     for (std::uint32_t e = lane; e < k_padded; e += 32) {
       const float logit = shared.row[e];
       const float score = route_score(plan.score, logit, largest, sum);
-      const float bias = biased && e < args.columns ? args.bias[e] : 0.0F;
-      shared.keys[e] = logit == k_route_none ? k_route_none : score + bias;
+      shared.keys[e] = logit == k_route_none ? k_route_none : score + shared.keys[e];
       if (biased) shared.row[e] = score;
     }
     __syncwarp();
   }
-  if (plan.groups != group_kind::none) drop_groups(args, plan, shared);
+  if (plan.groups != group_kind::none) keep_groups(args, plan, shared);
   // Without a bias scores grow with logits: comparing logits keeps apart what rounding would not.
   chosen = 0;
-  if (choose_best<N>(biased ? shared.keys : shared.row, args.top_k, chosen) < args.top_k)
-    return false;
+  if (choose_best(args, plan, shared, chosen) < args.top_k) return false;
   // Without a bias the key of a chosen column is its score: scores are never -0.
   if (plan.wide) {
     value = biased ? shared.row[chosen] : shared.keys[chosen];
@@ -297,7 +310,7 @@ __device__ inline bool choose_experts(const route_args& args, const route_plan& 
 }
 
 template <std::uint32_t N>
-__global__ void __launch_bounds__(k_route_warps * 32)
+__global__ void __launch_bounds__(k_route_warps * 32, k_route_blocks_resident)
     route_kernel(const route_args args, const route_plan plan) {
   __shared__ route_shared<N> shared[k_route_warps];
   const std::uint32_t lane = threadIdx.x % 32;

@@ -117,7 +117,7 @@ TEST(gather_rows, refuses_what_does_not_fit_blocks_or_vectors) {
   EXPECT_TRUE(refused([&](gather_rows_args& a) {
     a.slot_ids = nullptr;
     a.k_in = 2;
-    a.rows_cap = 64;
+    a.rows_cap = 512;
     a.tiles.place_of = c.table.place_of.data();
     a.rows_live = nullptr;
   }));
@@ -145,18 +145,18 @@ TEST(gather_rows_launch, cuts_tiles_into_short_parts_where_there_is_much_to_do) 
 TEST(gather_rows_launch, goes_by_row_where_many_rows_have_several_entries) {
   std::int32_t place = 0;
   gather_rows_args args{
-      .rows_cap = 70, .k_in = 8, .hidden_size = 2112, .slots = 32, .tile_rows = 128};
+      .rows_cap = 514, .k_in = 8, .hidden_size = 2112, .slots = 32, .tile_rows = 128};
   const auto plan = [&] { return plan_gather_rows(args, gemm_format::bf16, {}); };
   EXPECT_EQ(plan().way, gather_way::by_chunk);
   args.tiles.place_of = &place;
-  // 18 times four rows, 5 chunks: 90 warps.
+  // 129 times four rows, 5 chunks: 645 warps.
   EXPECT_EQ(plan(),
-            (gather_rows_plan{.way = gather_way::by_row, .grid = 12, .blocks = 33, .chunks = 5}));
+            (gather_rows_plan{.way = gather_way::by_row, .grid = 81, .blocks = 33, .chunks = 5}));
   args.rows_cap = 100000;
   EXPECT_EQ(plan().grid, 528u);
-  args.rows_cap = 63;
+  args.rows_cap = 511;
   EXPECT_EQ(plan().way, gather_way::by_chunk);
-  args.rows_cap = 64;
+  args.rows_cap = 512;
   EXPECT_EQ(plan().way, gather_way::by_row);
   args.k_in = 1;
   EXPECT_EQ(plan().way, gather_way::by_tile);

@@ -18,16 +18,17 @@
 namespace moetier::kernels::cuda {
 
 // One lane's share of one row and one block of K. `lane` = 0..7, `r` = the row's number in its
-// group.
+// group. Of format fp8 it also has the block's `scale`, the same in all eight lanes.
 template <class P>
-concept row_piece = requires(P p, const std::byte* row, std::byte* group, float* scales) {
+concept row_piece = requires(P p, const std::byte* row, std::byte* group) {
   { P::k_format } -> std::convertible_to<gemm_format>;
-  { P::k_passes } -> std::convertible_to<std::uint32_t>;  // in flight
-  p.clear();                                              // instead of load() where there is no row
-  p.template load<true>(row, 0u, 0u);  // <whether other entries will read the row> // the row's
-                                       // first byte, block of K, lane
-  p.finish();                      // by all lanes of the warp
-  p.store(group, scales, 0u, 0u);  // first byte of the group, its scales (fp8 only), r, lane
+  { P::k_passes } -> std::convertible_to<std::uint32_t>;  // in flight; whole groups
+  requires P::k_passes % (k_group_rows / k_gather_pass_rows) == 0;
+  p.clear();                           // instead of load() where there is no row
+  p.template load<true>(row, 0u, 0u);  // <whether other entries will read the row>
+                                       // the row's first byte, block of K, lane
+  p.finish();                          // by all lanes of the warp
+  p.store(group, 0u, 0u);              // first byte of the group, r, lane
 };
 
 // Output rows of live rows that ask nothing, one row a warp.
@@ -56,9 +57,23 @@ struct tile_block {
         scales(reinterpret_cast<float*>(groups + std::size_t(tile.z) * k_group_code_bytes)) {}
   template <row_piece Piece>
   __device__ void store(const Piece& piece, std::uint32_t q, std::uint32_t lane) const {
-    const std::uint32_t group = q / k_group_rows;
-    piece.store(groups + std::size_t{group} * k_group_code_bytes, scales + group * k_group_rows,
-                q % k_group_rows, lane);
+    piece.store(groups + std::size_t{q / k_group_rows} * k_group_code_bytes, q % k_group_rows,
+                lane);
+  }
+  // Those of the rows from q on that the pieces hold, a group's in one go. Requires: all lanes.
+  template <row_piece Piece>
+  __device__ void store_scales(const Piece (&pieces)[Piece::k_passes], std::uint32_t q,
+                               std::uint32_t end) const {
+    static_assert(k_group_rows == 2 * k_gather_pass_rows);
+    const std::uint32_t r = threadIdx.x % 32;
+    const std::uint32_t from = r % k_gather_pass_rows * 8;  // the first lane that has row r
+#pragma unroll
+    for (std::uint32_t p = 0; p < Piece::k_passes; p += 2) {
+      const float low = __shfl_sync(~0u, pieces[p].scale, from);
+      const float high = __shfl_sync(~0u, pieces[p + 1].scale, from);
+      const std::uint32_t row = q + p * k_gather_pass_rows + r;
+      if (r < k_group_rows && row < end) scales[row] = r < k_gather_pass_rows ? low : high;
+    }
   }
 };
 
@@ -122,6 +137,7 @@ __device__ __forceinline__ void walk_tiles(const gather_rows_args& args,
         pieces[p].finish();
         if (entries[p] >= 0) to.store(pieces[p], q0 + p * k_gather_pass_rows, lane % 8);
       }
+      if constexpr (Piece::k_format == gemm_format::fp8) to.store_scales(pieces, from, end);
     }
   }
 }
@@ -169,9 +185,12 @@ __device__ __forceinline__ void walk_rows(const gather_rows_args& args,
           const std::uint32_t q = static_cast<std::uint32_t>(at) & ((1u << k_place_row_bits) - 1);
 #pragma unroll
           for (std::uint32_t p = 0; p < Piece::k_passes; ++p) {
-            if (b0 + p < end)
-              tile_block<Piece::k_format>(args, its, plan.blocks, b0 + p)
-                  .store(pieces[p], q, lane % 8);
+            if (b0 + p >= end) break;
+            const tile_block<Piece::k_format> to(args, its, plan.blocks, b0 + p);
+            to.store(pieces[p], q, lane % 8);
+            if constexpr (Piece::k_format == gemm_format::fp8) {
+              if (lane % 8 == 0) to.scales[q] = pieces[p].scale;
+            }
           }
         }
         __syncwarp();

@@ -21,7 +21,7 @@ struct copied_bf16_piece {
     columns = read_row<Again>(reinterpret_cast<const uint4*>(row) + block * 8 + lane);
   }
   __device__ void finish() {}
-  __device__ void store(std::byte* group, float*, std::uint32_t r, std::uint32_t lane) const {
+  __device__ void store(std::byte* group, std::uint32_t r, std::uint32_t lane) const {
     *reinterpret_cast<uint4*>(group + swizzled(r, lane * 16)) = columns;
   }
 };
@@ -47,7 +47,7 @@ struct rounded_f32_piece {
       pairs[2 * h + 1] = __floats2bfloat162_rn(halves[h].z, halves[h].w);
     }
   }
-  __device__ void store(std::byte* group, float*, std::uint32_t r, std::uint32_t lane) const {
+  __device__ void store(std::byte* group, std::uint32_t r, std::uint32_t lane) const {
 #pragma unroll
     for (std::uint32_t h = 0; h < 2; ++h)
       *reinterpret_cast<uint2*>(group + swizzled(r, h * 64 + lane * 8)) =

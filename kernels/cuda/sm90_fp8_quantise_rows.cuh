@@ -79,13 +79,11 @@ struct quantised_bf16_piece {
     }
     scale = s.scale;
   }
-  __device__ void store(std::byte* group, float* scales, std::uint32_t r,
-                        std::uint32_t lane) const {
+  __device__ void store(std::byte* group, std::uint32_t r, std::uint32_t lane) const {
 #pragma unroll
     for (std::uint32_t h = 0; h < 2; ++h)
       *reinterpret_cast<uint2*>(group + swizzled(r, h * 64 + lane * 8)) =
           make_uint2(words[2 * h], words[2 * h + 1]);
-    if (lane == 0) scales[r] = scale;
   }
 };
 
@@ -124,12 +122,10 @@ struct quantised_f32_piece {
     }
     scale = s.scale;
   }
-  __device__ void store(std::byte* group, float* scales, std::uint32_t r,
-                        std::uint32_t lane) const {
+  __device__ void store(std::byte* group, std::uint32_t r, std::uint32_t lane) const {
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i)
       *reinterpret_cast<std::uint32_t*>(group + swizzled(r, i * 32 + lane * 4)) = codes[i];
-    if (lane == 0) scales[r] = scale;
   }
 };
 

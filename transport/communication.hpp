@@ -269,9 +269,20 @@ struct source_options {
   std::uint32_t workers_max = k_workers_max;
 };
 
+// (interface) Whoever wants to know where a worker half keeps rows, because a device shall read and
+// write them in place. Called when a pair is attached and when nobody can touch its memory any
+// more, which may be after the half is gone. Thread: owner of the half.
+class RowMemoryWatch {
+ public:
+  virtual ~RowMemoryWatch() = default;
+  virtual void made(std::span<std::byte> block) noexcept = 0;
+  virtual void going(std::span<std::byte> block) noexcept = 0;  // still there
+};
+
 struct worker_options {
   worker_identity identity;
   std::uint32_t sources_max = k_sources_max;
+  std::shared_ptr<RowMemoryWatch> row_memory{};  // (optional)
 };
 
 // A carrier. Thread: any for queries; make_* once per member.

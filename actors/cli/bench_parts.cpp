@@ -26,10 +26,29 @@ constexpr std::uint32_t k_experts_max = 64;  // pages made for the compute figur
 // A backend and its pages, wherever they lie.
 struct bench_backend {
   std::unique_ptr<workers::worker_device> device;
+  std::shared_ptr<transport::RowMemoryWatch> row_memory;  // as a worker's rows lie, or null
   std::vector<aligned_bytes> on_host;
   std::vector<workers::device_bytes> on_device;
   std::unique_ptr<kernels::Backend> backend;  // goes before the pages
   std::vector<const std::byte*> pages;
+};
+
+// Rows that a device reaches while this lives. Requires: the memory lives longer.
+class watched_rows final {
+ public:
+  watched_rows(transport::RowMemoryWatch* watch, std::span<std::byte> block)
+      : watch_(watch), block_(block) {
+    if (watch_ != nullptr) watch_->made(block_);
+  }
+  ~watched_rows() {
+    if (watch_ != nullptr) watch_->going(block_);
+  }
+  watched_rows(const watched_rows&) = delete;
+  watched_rows& operator=(const watched_rows&) = delete;
+
+ private:
+  transport::RowMemoryWatch* watch_;
+  std::span<std::byte> block_;
 };
 
 expected<void> make_device_backend(bench_backend& b, const std::string& identity,
@@ -40,6 +59,7 @@ expected<void> make_device_backend(bench_backend& b, const std::string& identity
   auto device = workers::open_device({.ordinal = name.ordinal_or_first()});
   if (!device) return tl::unexpected(device.error());
   b.device = std::move(*device);
+  b.row_memory = b.device->row_memory();
   auto layer = b.device->make_layer(identity, shape);
   if (!layer) return tl::unexpected(layer.error());
   auto queue = b.device->make_queue();
@@ -112,6 +132,8 @@ expected<std::vector<std::uint64_t>> compute_times(const model_description& mode
   aligned_bytes out(shape.tokens * row_bytes);
   aligned_bytes work(work_bytes);
   std::fill_n(reinterpret_cast<float*>(in.data()), shape.tokens * model.hidden_size, 0.5F);
+  const watched_rows watched_in(made.row_memory.get(), in.span());
+  const watched_rows watched_out(made.row_memory.get(), out.span());
   const kernels::row_region from{in.data(), row_bytes, shape.tokens};
   const kernels::out_region to{out.data(), row_bytes};
 

@@ -28,6 +28,12 @@ std::string worker_metrics(const worker_figures& f) {
   m.gauge("worker_slots", "Slots of all layers by state.");
   m.sample(f.slots_filled, {{"state", "active"}});
   m.sample(f.slots_empty, {{"state", "empty"}});
+  if (f.device != workers::device_bill{}) {
+    m.gauge("worker_device_memory_bytes", "What this worker takes of its device, by use.");
+    m.sample(std::uint64_t{f.device.pages}, {{"use", "pages"}});
+    m.sample(std::uint64_t{f.device.workspace}, {{"use", "workspace"}});
+    m.sample(std::uint64_t{f.device.calls}, {{"use", "calls"}});
+  }
   m.counter("worker_stale_commands_total", "Commands of older epochs, refused.");
   m.sample(f.core.stale_commands_refused);
   m.counter("transport_bytes_total", "Bytes over the data plane.");

@@ -9,6 +9,7 @@
 #include "schemas/base/ids.hpp"
 #include "transport/communication.hpp"
 #include "workers/core/core.hpp"
+#include "workers/device/device_bill.hpp"
 
 namespace moetier::http {
 
@@ -25,6 +26,7 @@ struct worker_figures {
   std::uint64_t slots_filled = 0;         // over all layers
   std::uint64_t slots_empty = 0;
   transport::carrier_counters carrier;
+  workers::device_bill device{};  // zeros without a device
   std::uint64_t log_lines_dropped = 0;
 };
 

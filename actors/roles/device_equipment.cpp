@@ -45,7 +45,8 @@ expected<device_equipment> make_on_device(workers::worker_device& device, std::s
   return device_equipment{.backend = std::move(*backend),
                           .pages = std::make_unique<workers::staged_pages_maker>(
                               [&device] { return device.make_queue(); }),
-                          .pages_max_bytes = available - bill.workspace - bill.calls};
+                          .pages_max_bytes = available - bill.workspace - bill.calls,
+                          .bill = bill};
 }
 
 }  // namespace moetier::roles

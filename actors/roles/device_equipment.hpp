@@ -24,6 +24,7 @@ struct device_equipment {
   std::unique_ptr<kernels::Backend> backend;
   std::unique_ptr<workers::page_memory_maker> pages;
   std::size_t pages_max_bytes = 0;  // what is left for them
+  workers::device_bill bill{};
 };
 
 // reason::memory_insufficient with both numbers and the parts, backend_unresolved: this build has

@@ -66,6 +66,7 @@ expected<equipment> equipment::make(const resolution::resolution_report& resolve
   made.backend = std::move(on_device->backend);
   made.pages = std::move(on_device->pages);
   made.pages_max_bytes = on_device->pages_max_bytes;
+  made.bill = on_device->bill;
   return made;
 }
 

@@ -27,6 +27,7 @@ struct equipment {
   const model_description* model = nullptr;                // as `source` gives it
   std::unique_ptr<workers::page_memory_maker> pages;       // null = the host's memory
   std::size_t pages_max_bytes = 0;                         // of `pages`
+  workers::device_bill bill{};                             // all of a device; zeros without one
 
   // reason::backend_unresolved: it cannot be made here or fails its self-test; on a device also
   // memory_insufficient, device_lost. Requires: `files` and the device outlive the equipment.

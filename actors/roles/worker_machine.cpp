@@ -60,8 +60,10 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
   if (!carrier) return tl::unexpected(carrier.error());
   m->carrier_ = std::move(*carrier);
   // The coordinator numbers this worker later, when it has told its address.
-  auto half = m->carrier_->make_worker({.identity = {transport::k_worker_unnumbered, incarnation},
-                                        .sources_max = s.transport.max_sources});
+  auto half =
+      m->carrier_->make_worker({.identity = {transport::k_worker_unnumbered, incarnation},
+                                .sources_max = s.transport.max_sources,
+                                .row_memory = m->device_ ? m->device_->row_memory() : nullptr});
   if (!half) return tl::unexpected(half.error());
   m->half_ = std::move(*half);
   log.info("carrier", {{"name", m->carrier_->name()}, {"lanes", m->carrier_->describe()}});
@@ -137,6 +139,7 @@ expected<weight_loader::tools> worker_machine::equip(const resolution::resolutio
   {
     const std::lock_guard lock(mutex_);
     engine_.reset();
+    device_bill_ = {};
   }
   equipment_ = {};
   const model_description& model = checkpoint_->model();
@@ -167,6 +170,7 @@ expected<weight_loader::tools> worker_machine::equip(const resolution::resolutio
   {
     const std::lock_guard lock(mutex_);
     engine_ = next;
+    device_bill_ = made->bill;
   }
   equipment_ = std::move(*made);
   next->post_adapters(adapters_->set());
@@ -269,6 +273,7 @@ http::worker_figures worker_machine::figures() const {
   const std::lock_guard lock(mutex_);
   f.rows_total = progress_.rows_total;
   f.calls_total = progress_.calls_total;
+  f.device = device_bill_;
   if (!table_) return f;
   std::size_t at = 0;
   const bool counted = progress_.counted_generation == table_->generation();

@@ -79,7 +79,8 @@ class worker_machine final : public actors::worker_machinery {
 
   mutable std::mutex mutex_;  // what several threads read
   std::shared_ptr<workers::engine> engine_;
-  std::uint64_t idle_tick_ = 0;  // stands for the engine's before there is one
+  workers::device_bill device_bill_;  // zeros without a device, or before a resolution
+  std::uint64_t idle_tick_ = 0;       // stands for the engine's before there is one
   std::shared_ptr<const workers::generation_table> table_;
   workers::engine_progress progress_;
   mutable std::uint64_t seen_tick_ = 0;

@@ -24,6 +24,9 @@ expected<std::unique_ptr<ExpertLayer>> make_expert_layer(std::string_view identi
   if (!built)
     return fail(reason::backend_unresolved,
                 fmt::format("this build has no {}", printable(identity)));
+  if (!holds(candidate->quants, quant))
+    return fail(reason::backend_unresolved,
+                fmt::format("{} computes no {} weights", candidate->kernel, quant_name(quant)));
   if (quant != shape.format.quant)
     return fail(reason::backend_unresolved,
                 fmt::format("{} computes {} weights, not {}", identity, quant_name(quant),

@@ -66,6 +66,50 @@ TEST_P(conformance, declares_the_bits_that_these_tests_prove) {
   EXPECT_FALSE(tier.carrier().name().empty());
 }
 
+// ---- where rows lie ----
+
+class noted_memory final : public RowMemoryWatch {
+ public:
+  void made(std::span<std::byte> block) noexcept override {
+    blocks.push_back(block);
+    block[0] = block[0];  // it is there
+  }
+  void going(std::span<std::byte> block) noexcept override {
+    const auto is_it = [&](const auto& b) { return b.data() == block.data(); };
+    gone += static_cast<int>(std::erase_if(blocks, is_it));
+    block[0] = block[0];  // still
+  }
+  bool holds(std::span<const std::byte> rows) const {
+    return std::any_of(blocks.begin(), blocks.end(), [&](const auto& b) {
+      return rows.data() >= b.data() && rows.data() + rows.size() <= b.data() + b.size();
+    });
+  }
+
+  std::vector<std::span<std::byte>> blocks;
+  int gone = 0;
+};
+
+TEST_P(conformance, tells_where_a_worker_keeps_its_rows_until_nobody_touches_them) {
+  const auto noted = std::make_shared<noted_memory>();
+  {
+    test_source s = tier.make_source(1);
+    test_worker w = tier.make_worker(1, 0x2222'0000'0000'0001, 8, noted);
+    EXPECT_TRUE(noted->blocks.empty());
+    tier.attach(s, w);
+    EXPECT_EQ(noted->blocks.size(), 1u);
+    s.send(w.identity.worker, 1, 2, 5);
+    const arrival a = tier.receive(s, w);
+    EXPECT_TRUE(noted->holds(a.hidden));
+    EXPECT_TRUE(noted->holds(a.records));
+    EXPECT_TRUE(noted->holds(w.half->return_region(a.ticket)));
+    w.answer(a, 2, 6);
+    tier.collect(s, w);
+    EXPECT_EQ(noted->gone, 0);
+  }
+  EXPECT_EQ(noted->gone, 1);
+  EXPECT_TRUE(noted->blocks.empty());
+}
+
 // ---- rows and shapes (H, Z, O, F: the bytes that arrive are the bytes that were sent, in order)
 // ----
 

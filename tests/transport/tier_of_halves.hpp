@@ -128,11 +128,13 @@ class tier_of_halves final {
   }
 
   test_worker make_worker(std::uint16_t id, std::uint64_t incarnation = 0x2222'0000'0000'0001,
-                          std::uint32_t sources_max = 8) {
+                          std::uint32_t sources_max = 8,
+                          std::shared_ptr<RowMemoryWatch> row_memory = {}) {
     test_worker w{
         .identity = {.worker = worker_id{id}, .incarnation = incarnation_id{incarnation + id}},
         .half = {}};
-    auto half = carrier_->make_worker({.identity = w.identity, .sources_max = sources_max});
+    auto half = carrier_->make_worker(
+        {.identity = w.identity, .sources_max = sources_max, .row_memory = std::move(row_memory)});
     EXPECT_TRUE(half) << half.error().text;
     w.half = std::move(*half);
     return w;

@@ -20,19 +20,23 @@ std::size_t bank_bytes(const bank_memory::sizes& s) noexcept {
 }  // namespace
 
 // Headers first, then the banks: out, in, out, in, ...
-expected<std::shared_ptr<bank_memory>> bank_memory::make(const sizes& wanted) {
+expected<std::shared_ptr<bank_memory>> bank_memory::make(const sizes& wanted,
+                                                         std::shared_ptr<RowMemoryWatch> watch) {
   const std::size_t bytes =
       k_wire_header_bytes * (wanted.banks + 1) + bank_bytes(wanted) * wanted.banks;
   // Pages of the kernel: zero, and real only once they are touched, so a large limit costs nothing
   // until large calls come.
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) return fail(reason::memory_insufficient, "a pair's banks", bytes, 0);
-  return std::shared_ptr<bank_memory>(
-      std::unique_ptr<bank_memory>(new bank_memory(wanted, static_cast<std::byte*>(base), bytes)));
+  if (watch) watch->made({static_cast<std::byte*>(base), bytes});
+  return std::shared_ptr<bank_memory>(std::unique_ptr<bank_memory>(
+      new bank_memory(wanted, static_cast<std::byte*>(base), bytes, std::move(watch))));
 }
 
 bank_memory::~bank_memory() {
-  if (!leaked_) munmap(base_, bytes_);
+  if (leaked_) return;
+  if (watch_) watch_->going({base_, bytes_});
+  munmap(base_, bytes_);
 }
 
 std::span<std::byte, k_wire_header_bytes> bank_memory::head(std::uint32_t bank) noexcept {

@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "schemas/base/error.hpp"
 #include "schemas/wire/wire_header.hpp"
+#include "transport/communication.hpp"
 
 namespace moetier::transport {
 
@@ -24,7 +26,9 @@ class bank_memory final {
     std::size_t in_bytes = 0;
   };
 
-  static expected<std::shared_ptr<bank_memory>> make(const sizes& wanted);
+  // `watch` (optional) is told of the whole block.
+  static expected<std::shared_ptr<bank_memory>> make(const sizes& wanted,
+                                                     std::shared_ptr<RowMemoryWatch> watch = {});
   ~bank_memory();
   bank_memory(const bank_memory&) = delete;
   bank_memory& operator=(const bank_memory&) = delete;
@@ -38,13 +42,15 @@ class bank_memory final {
   void leak() noexcept { leaked_ = true; }
 
  private:
-  bank_memory(const sizes& wanted, std::byte* base, std::size_t bytes) noexcept
-      : sizes_(wanted), base_(base), bytes_(bytes) {}
+  bank_memory(const sizes& wanted, std::byte* base, std::size_t bytes,
+              std::shared_ptr<RowMemoryWatch> watch) noexcept
+      : sizes_(wanted), base_(base), bytes_(bytes), watch_(std::move(watch)) {}
   std::byte* region(std::uint32_t bank) noexcept;
 
   sizes sizes_;
   std::byte* base_;
   std::size_t bytes_;
+  std::shared_ptr<RowMemoryWatch> watch_;
   bool leaked_ = false;
 };
 

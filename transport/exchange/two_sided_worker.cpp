@@ -14,7 +14,9 @@ expected<std::unique_ptr<WorkerHalf>> two_sided_worker::make(const worker_option
 
 two_sided_worker::two_sided_worker(const worker_options& options, bool checksum,
                                    std::unique_ptr<Link> link)
-    : table_(options.identity, options.sources_max, checksum), link_(std::move(link)) {}
+    : table_(options.identity, options.sources_max, checksum),
+      row_memory_(options.row_memory),
+      link_(std::move(link)) {}
 
 two_sided_worker::~two_sided_worker() {
   for (const auto& last : table_.farewell())
@@ -31,7 +33,8 @@ expected<void> two_sided_worker::attach_source(const source_identity& source,
                 table_.capacity());
   auto memory = bank_memory::make({.banks = shape.banks,
                                    .out_bytes = return_bytes_max(shape),
-                                   .in_bytes = dispatch_bytes_max(shape)});
+                                   .in_bytes = dispatch_bytes_max(shape)},
+                                  row_memory_);
   if (!memory) return unexpected_error(memory.error());
   auto peer = link_->connect(address, *memory);
   if (!peer) return unexpected_error(peer.error());

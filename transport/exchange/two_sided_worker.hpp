@@ -39,6 +39,7 @@ class two_sided_worker final : public WorkerHalf, private FrameSink {
   bool has_work() const override { return table_.has_ready(); }
 
   worker_table table_;
+  std::shared_ptr<RowMemoryWatch> row_memory_;
   carrier_counters counters_;
   std::unique_ptr<Link> link_;
 };

@@ -1,6 +1,8 @@
 // worker_device over CUDA: probing, and the making of queues and layers.
 #include <algorithm>
 #include <fstream>
+#include <mutex>
+#include <set>
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -38,6 +40,36 @@ std::string driver_version() {
   return fmt::format("CUDA {}.{}", newest / 1000, newest % 1000 / 10);
 }
 
+// Registers blocks with CUDA; what it refuses is copied by way of pinned memory.
+class registered_rows final : public transport::RowMemoryWatch {
+ public:
+  explicit registered_rows(int ordinal) : ordinal_(ordinal) {}
+
+  void made(std::span<std::byte> block) noexcept override {
+    if (block.size() > k_row_memory_max_bytes || cudaSetDevice(ordinal_) != cudaSuccess) return;
+    if (cudaHostRegister(block.data(), block.size(), cudaHostRegisterPortable) != cudaSuccess) {
+      (void)cudaGetLastError();
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    registered_.insert(block.data());
+  }
+
+  void going(std::span<std::byte> block) noexcept override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (registered_.erase(block.data()) == 0) return;
+    }
+    if (cudaSetDevice(ordinal_) != cudaSuccess || cudaHostUnregister(block.data()) != cudaSuccess)
+      (void)cudaGetLastError();  // of a dead context: it goes with the process
+  }
+
+ private:
+  int ordinal_;
+  std::mutex mutex_;
+  std::set<std::byte*> registered_;
+};
+
 class cuda_device final : public worker_device {
  public:
   cuda_device(device_facts facts, const device_options& options)
@@ -57,6 +89,10 @@ class cuda_device final : public worker_device {
 
   expected<std::unique_ptr<device_queue>> make_queue() override {
     return make_cuda_queue(facts_.ordinal, spin_, lost_);
+  }
+
+  std::shared_ptr<transport::RowMemoryWatch> row_memory() override {
+    return std::make_shared<registered_rows>(ordinal());
   }
 
   expected<device_layer> make_layer(std::string_view identity,

@@ -48,6 +48,8 @@ class cuda_queue final : public device_queue {
                        std::size_t bytes) noexcept override;
   queue_status copy_out(std::byte* pinned, const std::byte* device,
                         std::size_t bytes) noexcept override;
+  bool reaches(std::span<const std::byte> memory) noexcept override;
+  queue_status copy_rows(const row_copy& rows) noexcept override;
   queue_status run(const stream_work& work) noexcept override;
   queue_status run_again(const work_key& key, const stream_work& work) noexcept override;
   queue_status wait() noexcept override;
@@ -166,6 +168,26 @@ queue_status cuda_queue::copy_out(std::byte* pinned, const std::byte* device,
   if (!enter()) return queue_status::lost;
   return check(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, stream_),
                "copying from the device");
+}
+
+bool cuda_queue::reaches(std::span<const std::byte> memory) noexcept {
+  if (memory.empty() || !enter()) return false;
+  const auto reached = [](const std::byte* p) {
+    cudaPointerAttributes seen{};
+    if (cudaPointerGetAttributes(&seen, p) != cudaSuccess) {
+      (void)cudaGetLastError();
+      return false;
+    }
+    return seen.type == cudaMemoryTypeHost || seen.type == cudaMemoryTypeDevice;
+  };
+  return reached(&memory.front()) && reached(&memory.back());
+}
+
+queue_status cuda_queue::copy_rows(const row_copy& r) noexcept {
+  if (!enter()) return queue_status::lost;
+  return check(cudaMemcpy2DAsync(r.to, r.to_pitch_bytes, r.from, r.from_pitch_bytes, r.row_bytes,
+                                 r.rows, cudaMemcpyDefault, stream_),
+               "copying rows");
 }
 
 queue_status cuda_queue::run(const stream_work& work) noexcept {

@@ -67,6 +67,8 @@ struct device_backend::chunk {
   const expert_call& call;
   std::uint64_t first = 0;
   std::uint32_t rows = 0;
+  bool straight_in = false;   // rows are copied from where they lie
+  bool straight_out = false;  // and results to where they belong
   work_key key;
   call_layout layout;
 
@@ -154,10 +156,14 @@ compute_status device_backend::run(const expert_call& call) {
   for (std::size_t i = 0; i < call.entries.size(); ++i)
     active += i == 0 || call.entries[i].slot != call.entries[i - 1].slot ? 1 : 0;
   const std::uint32_t each = chunk_rows(call);
+  const bool straight_in = rows > 0 && takes_straight(call);
+  const bool straight_out = rows > 0 && gives_straight(call);
   for (std::uint64_t first = 0; first < rows; first += each) {
     chunk c{.call = call,
             .first = first,
             .rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(each, rows - first)),
+            .straight_in = straight_in,
+            .straight_out = straight_out,
             .key = {},
             .layout = {}};
     c.key = {.rows_cap = bucket_of(c.rows, each),
@@ -171,6 +177,18 @@ compute_status device_backend::run(const expert_call& call) {
     read_out(c);
   }
   return compute_status::ok;
+}
+
+// One region, as the worker's half of a layer has it; results only where every place is written.
+bool device_backend::takes_straight(const expert_call& call) const noexcept {
+  const kernels::row_region& r = call.in.front();
+  return call.in.size() == 1 && queue_->reaches({r.base, r.rows_live * r.pitch_bytes});
+}
+
+bool device_backend::gives_straight(const expert_call& call) const noexcept {
+  const kernels::out_region& to = call.out.front();
+  return call.mode == return_mode::partial && call.in.size() == 1 &&
+         queue_->reaches({to.base, call.in.front().rows_live * to.pitch_bytes});
 }
 
 void device_backend::write_in(const chunk& c) {
@@ -190,6 +208,7 @@ void device_backend::write_in(const chunk& c) {
     slot_ids[place] = e.slot;
     weights[place] = e.weight;
   }
+  if (c.straight_in) return;
   const std::size_t row_bytes = std::size_t{shape().hidden_size} * sizeof(float);
   each_row(c.call, c.first, c.rows,
            [&](std::size_t region, std::uint32_t row, std::uint32_t index) {
@@ -225,14 +244,35 @@ compute_status device_backend::compute(const chunk& c) {
   };
   std::byte* const results = memory_.pinned_out.get();
   const std::size_t out_bytes = std::size_t{c.rows} * c.outputs_of_row() * c.layout.row_pitch;
+  const std::size_t row_bytes = std::size_t{shape().hidden_size} * sizeof(float);
+  const auto rows_in = [&] {
+    const std::size_t staged = in_bytes(c.layout, c.straight_in ? 0 : c.rows);
+    const queue_status sent = queue_->copy_in(in, memory_.pinned_in.get(), staged);
+    if (!c.straight_in || sent != queue_status::ok) return sent;
+    const kernels::row_region& from = c.call.in.front();
+    return queue_->copy_rows({.to = in + c.layout.rows,
+                              .to_pitch_bytes = c.layout.row_pitch,
+                              .from = from.base + c.first * from.pitch_bytes,
+                              .from_pitch_bytes = from.pitch_bytes,
+                              .row_bytes = row_bytes,
+                              .rows = c.rows});
+  };
+  const auto rows_out = [&] {
+    if (!c.straight_out)
+      return queue_->copy_out(results + k_status_bytes, out + k_status_bytes, out_bytes);
+    const kernels::out_region& to = c.call.out.front();
+    return queue_->copy_rows({.to = to.base + c.first * to.pitch_bytes,
+                              .to_pitch_bytes = to.pitch_bytes,
+                              .from = out + k_status_bytes,
+                              .from_pitch_bytes = c.layout.row_pitch,
+                              .row_bytes = row_bytes,
+                              .rows = c.rows});
+  };
   const auto enqueue = [&] {
-    if (queue_->copy_in(in, memory_.pinned_in.get(), in_bytes(c.layout, c.rows)) !=
-            queue_status::ok ||
-        queue_->run_again(c.key, launch) != queue_status::ok ||
+    if (rows_in() != queue_status::ok || queue_->run_again(c.key, launch) != queue_status::ok ||
         queue_->copy_out(results, in + c.layout.status, sizeof(std::uint32_t)) !=
             queue_status::ok ||
-        queue_->copy_out(results + k_status_bytes, out + k_status_bytes, out_bytes) !=
-            queue_status::ok)
+        rows_out() != queue_status::ok)
       return queue_status::lost;
     return queue_->wait();
   };
@@ -249,6 +289,7 @@ compute_status device_backend::compute(const chunk& c) {
 }
 
 void device_backend::read_out(const chunk& c) const {
+  if (c.straight_out) return;
   const std::byte* const rows = memory_.pinned_out.get() + k_status_bytes;
   const std::size_t row_bytes = std::size_t{shape().hidden_size} * sizeof(float);
   const std::size_t pitch = c.layout.row_pitch;

@@ -1,10 +1,11 @@
 #pragma once
 // Backend over an ExpertLayer: rows, slot ids and weights go from the host's memory through one
-// pinned block to the device, results come back through another. Entries, which the engine has
-// grouped for CPU backends, become the arrays that device kernels group by themselves. The rows of
-// a call are rounded up to a power of two: launches of one bucket are recorded once and replayed
-// for any number of live rows. Calls beyond the capacity are cut into chunks; no row's result
-// depends on another row, so nobody can tell.
+// pinned block to the device, results come back through another; rows that the device's copies
+// reach where they lie (registered memory, or the device's own) go straight. Entries, which the
+// engine has grouped for CPU backends, become the arrays that device kernels group by themselves.
+// The rows of a call are rounded up to a power of two: launches of one bucket are recorded once and
+// replayed for any number of live rows. Calls beyond the capacity are cut into chunks; no row's
+// result depends on another row, so nobody can tell.
 //
 // It allocates when it is made, and on the layer's path only where the queue records a bucket that
 // it sees for the second time.
@@ -80,6 +81,8 @@ class device_backend final : public kernels::Backend {
                  memory blocks);
 
   std::uint32_t chunk_rows(const kernels::expert_call& call) const noexcept;
+  bool takes_straight(const kernels::expert_call& call) const noexcept;
+  bool gives_straight(const kernels::expert_call& call) const noexcept;
   void write_in(const chunk& c);
   kernels::compute_status compute(const chunk& c);
   void read_out(const chunk& c) const;

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "kernels/backend.hpp"
@@ -36,6 +37,15 @@ struct work_key {
   bool operator==(const work_key&) const = default;
 };
 
+struct row_copy {
+  std::byte* to = nullptr;
+  std::size_t to_pitch_bytes = 0;
+  const std::byte* from = nullptr;
+  std::size_t from_pitch_bytes = 0;
+  std::size_t row_bytes = 0;
+  std::uint32_t rows = 0;
+};
+
 // Enqueues launches on a stream, without waiting.
 using stream_work = std::function<kernels::cuda::launch_status(void* stream)>;
 
@@ -52,6 +62,11 @@ class device_queue {
                                std::size_t bytes) noexcept = 0;
   virtual queue_status copy_out(std::byte* pinned, const std::byte* device,
                                 std::size_t bytes) noexcept = 0;
+  // Whether copies go to and from this memory as they do with pinned one: it is registered, or the
+  // device's own.
+  virtual bool reaches(std::span<const std::byte> memory) noexcept = 0;
+  // Rows that lie apart on both sides. Requires: both sides are reached.
+  virtual queue_status copy_rows(const row_copy& rows) noexcept = 0;
   virtual queue_status run(const stream_work& work) noexcept = 0;
   // As run(); work of a key that was seen before may be replayed from what was recorded then.
   // Requires: equal keys mean equal work.

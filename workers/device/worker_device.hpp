@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/expert_layer.hpp"
 #include "schemas/base/time.hpp"
+#include "transport/communication.hpp"
 #include "workers/device/device_facts.hpp"
 #include "workers/device/device_queue.hpp"
 
@@ -29,6 +30,8 @@ struct device_layer {
   kernels::operand_form operands = kernels::operand_form::f32;
 };
 
+inline constexpr std::size_t k_row_memory_max_bytes = std::size_t{512} << 20;
+
 class worker_device {
  public:
   virtual ~worker_device() = default;
@@ -37,6 +40,10 @@ class worker_device {
   // What is free now, for whoever comes first.
   virtual std::size_t free_bytes() const = 0;
   virtual expected<std::unique_ptr<device_queue>> make_queue() = 0;
+  // Lets copies go to and from the rows of a worker half without a stop in pinned memory, as far as
+  // the device takes them: blocks above k_row_memory_max_bytes stay as they are, since registering
+  // makes all their pages real.
+  virtual std::shared_ptr<transport::RowMemoryWatch> row_memory() = 0;
   // reason::backend_unresolved: this build has no such layer, or it does not take the shape.
   virtual expected<device_layer> make_layer(std::string_view identity,
                                             const kernels::expert_shape& shape) = 0;

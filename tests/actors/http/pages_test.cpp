@@ -75,6 +75,9 @@ TEST(metrics, of_a_worker_tell_rows_by_layer_up_to_120_layers) {
   f.carrier.bytes_sent = 5;
   const std::string text = worker_metrics(f);
   EXPECT_TRUE(has(text, "moetier_worker_rows_total{layer=\"3\"} 17")) << text;
+  EXPECT_FALSE(has(text, "device_memory")) << text;
+  f.device = {.pages = 7, .workspace = 5, .calls = 3};
+  EXPECT_TRUE(has(worker_metrics(f), "moetier_worker_device_memory_bytes{use=\"workspace\"} 5"));
   EXPECT_TRUE(has(text, "moetier_transport_bytes_total{direction=\"sent\"} 5"));
   f.layers.assign(121, {layer_id{1}, 1});
   EXPECT_FALSE(has(worker_metrics(f), "layer="));

@@ -84,6 +84,7 @@ TEST_F(equipment_test, of_a_device_is_billed_as_one_before_anything_is_allocated
   const auto fits = make("moetier.cuda.ref.none", quant_kind::none);
   ASSERT_TRUE(fits) << sentence(fits);
   EXPECT_EQ(fits->pages_max_bytes, 2097152u);
+  EXPECT_EQ(fits->bill, (workers::device_bill{.pages = 2097152, .workspace = 1021, .calls = 1088}));
   ASSERT_TRUE(load(*fits));
 }
 

@@ -17,6 +17,7 @@ class host_device final : public workers::worker_device {
     queues.push_back(queue.get());
     return queue;
   }
+  std::shared_ptr<transport::RowMemoryWatch> row_memory() override { return nullptr; }
   expected<workers::device_layer> make_layer(std::string_view identity,
                                              const kernels::expert_shape& shape) override {
     if (refuses) return fail(reason::backend_unresolved, identity);

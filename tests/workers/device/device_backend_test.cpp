@@ -152,6 +152,51 @@ TEST_F(device_backend_test, copies_live_rows_alone) {
   EXPECT_EQ(queue_->bytes_in, in_bytes(call_layout_of(k_hidden, 8, 3, 5), 5));
 }
 
+// Registered memory: rows go from where they lie to where they belong, in one copy each.
+TEST_F(device_backend_test, copies_straight_where_the_device_reaches) {
+  open({.rows_max = 4, .k_max = 3, .slots_max = 5});  // in two chunks
+  std::mt19937 random(9);
+  const auto rows = kernels::random_rows(std::size_t{6} * k_hidden, random);
+  std::vector<expert_entry> entries;
+  for (std::uint32_t r = 0; r < 6; ++r)
+    entries.push_back({.row = r, .slot = static_cast<std::uint16_t>(r % 5), .weight = 0.5F});
+  std::vector<expert_entry> scratch(6);
+  std::vector<std::uint32_t> counts(5);
+  kernels::group_entries(entries, scratch, counts);
+  const auto in = kernels::rows_in(rows, k_hidden);
+  const auto run_by = [&](kernels::Backend& backend, return_mode mode, std::vector<float>& out) {
+    const auto to = kernels::rows_out(out, k_hidden);
+    return kernels::run_on(backend, {.in = {&in, 1},
+                                     .out = {&to, 1},
+                                     .entries = entries,
+                                     .pages = pages_.table(),
+                                     .k_in = 1,
+                                     .mode = mode,
+                                     .workspace = {}});
+  };
+  std::vector<float> wanted(rows.size());
+  ASSERT_EQ(run_by(*truth_, return_mode::partial, wanted), compute_status::ok);
+  const std::size_t row_bytes = k_hidden * sizeof(float);
+  for (const bool from : {false, true}) {
+    for (const bool to : {false, true}) {
+      std::vector<float> given(rows.size());
+      queue_->reached.clear();
+      if (from) queue_->reached.push_back(std::as_bytes(std::span(rows)));
+      if (to) queue_->reached.push_back(std::as_bytes(std::span(given)));
+      queue_->bytes_straight = 0;
+      ASSERT_EQ(run_by(*device_, return_mode::partial, given), compute_status::ok);
+      EXPECT_TRUE(kernels::equal_bits(given, wanted));
+      EXPECT_EQ(queue_->bytes_straight, 6 * row_bytes * ((from ? 1 : 0) + (to ? 1 : 0)));
+    }
+  }
+  // Exact results have gaps that nobody may write: they come by way of the pinned block.
+  std::vector<float> exact(rows.size());
+  queue_->reached = {std::as_bytes(std::span(rows)), std::as_bytes(std::span(exact))};
+  queue_->bytes_straight = 0;
+  ASSERT_EQ(run_by(*device_, return_mode::exact, exact), compute_status::ok);
+  EXPECT_EQ(queue_->bytes_straight, 6 * row_bytes);
+}
+
 TEST_F(device_backend_test, does_nothing_for_no_rows) {
   queue_->breaks = true;
   EXPECT_EQ(run(*device_, {0}, return_mode::partial).status, compute_status::ok);

@@ -2,6 +2,7 @@
 // A device_queue on host memory that does nothing before it is waited for, as a device may, and
 // that replays work of a known key exactly as it was recorded. Fails on demand. Thread: owner.
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -31,6 +32,20 @@ class late_queue final : public device_queue {
                         std::size_t bytes) noexcept override {
     bytes_out += bytes;
     return later([=] { std::memcpy(pinned, device, bytes); });
+  }
+  bool reaches(std::span<const std::byte> memory) noexcept override {
+    ++asked;
+    return std::any_of(reached.begin(), reached.end(), [&](std::span<const std::byte> block) {
+      return memory.data() >= block.data() &&
+             memory.data() + memory.size() <= block.data() + block.size();
+    });
+  }
+  queue_status copy_rows(const row_copy& r) noexcept override {
+    bytes_straight += r.rows * r.row_bytes;
+    return later([r] {
+      for (std::uint32_t i = 0; i < r.rows; ++i)
+        std::memcpy(r.to + i * r.to_pitch_bytes, r.from + i * r.from_pitch_bytes, r.row_bytes);
+    });
   }
   // A launch takes its arguments when it is enqueued: so does the work, which hands over what is to
   // be done later through `stream`.
@@ -86,6 +101,9 @@ class late_queue final : public device_queue {
   std::size_t allocated = 0;
   std::size_t bytes_in = 0;
   std::size_t bytes_out = 0;
+  std::size_t bytes_straight = 0;
+  int asked = 0;  // whether memory is reached
+  std::vector<std::span<const std::byte>> reached;
   int enqueued = 0;  // work that was asked for its launches
   int given_up = 0;
   std::vector<work_key> keys;

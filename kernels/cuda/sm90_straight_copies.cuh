@@ -1,9 +1,9 @@
 #pragma once
 // The two warps of the straight kernel that move bytes. The copy warp fills the stages: per block
 // of K the tiles of the unit's strips and the groups of rows that exist; what the cluster's blocks
-// have in common, each loads one half of, for both. Before a unit of FC2 it waits until FC1 of that
-// tile is written. The store warp writes FC1's outcome into `mid` and counts it, off the math
-// warps' way. One lane of each does the work.
+// have in common, each loads one half of, for both: neither's stage is full without the other.
+// Before a unit of FC2 it waits until FC1 of that tile is written. The store warp writes FC1's
+// outcome into `mid` and counts it, off the math warps' way. One lane of each does the work.
 //
 // In L2 rows stay, since every strip pair reads them again. Weights that one cluster reads leave
 // first; those that several read at about the same time take their turn.
@@ -57,9 +57,11 @@ __device__ __forceinline__ void fill_stages(const expert_gemm_args& args,
       const std::uint32_t barrier = full + s * 8;
       ptx::arrive_expecting(barrier, u.strips * k_tile_bytes + row_bytes);
       if (u.sharing == unit_sharing::weights) {
-        if (rank < u.strips)
-          ptx::copy_in_all(to + rank * k_tile_bytes, weights + rank * strip_bytes, k_tile_bytes,
-                           barrier, k_both, weight_policy);
+        // A strip each, or a half each of the only one.
+        const std::uint32_t half = u.strips * k_tile_bytes / 2;
+        const std::uint64_t from = u.strips == k_unit_strips ? strip_bytes : half;
+        ptx::copy_in_all(to + rank * half, weights + rank * from, half, barrier, k_both,
+                         weight_policy);
         ptx::copy_in(to_rows, rows, row_bytes, barrier, stay);
       } else {
         for (std::uint32_t strip = 0; strip < u.strips; ++strip)

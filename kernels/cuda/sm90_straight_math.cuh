@@ -27,6 +27,17 @@ struct math_warpgroup {
     return u.rows > 64 ? share{number * 64, 0, two_strips} : share{0, number, false};
   }
 
+  // Half a block apart the warpgroups stay out of each other's way. Only where a unit has more
+  // blocks than there are stages: then neither gets a whole unit ahead, and their meetings pair up.
+  static __device__ __forceinline__ bool staggers(const unit& u) {
+    return Number::promoted && u.kind != unit_kind::idle && u.blocks > k_straight_stages;
+  }
+
+  // Until what this warp wrote last of FC1 has left staging.
+  __device__ __forceinline__ void wait_for_staging() const {
+    ptx::wait(ptx::shared_address(&shared.staging_free), (staged & 1u) ^ 1u);
+  }
+
   template <int Strips>
   __device__ __forceinline__ void multiply(sums& totals, const unit& u, const share& part,
                                            const scale_pairs* scales) {
@@ -35,7 +46,8 @@ struct math_warpgroup {
       const std::uint32_t row_scales = reader.stages + k_unit_strips * k_tile_bytes +
                                        u.groups * k_group_code_bytes +
                                        (part.first_row + at.row()) * 4;
-      sum_promoted<Strips>(totals, reader, part, u.blocks, scales, row_scales, teller, number == 0);
+      sum_promoted<Strips>(totals, reader, part, u.blocks, scales, row_scales, teller,
+                           number == 0 && staggers(u));
     } else if constexpr (Strips == 2) {
       sum_in_place<2>(totals, reader, part, u.blocks, teller);
     } else {
@@ -52,7 +64,7 @@ struct math_warpgroup {
     } else {
       multiply<1>(totals, u, part, shared.scales[q]);
     }
-    ptx::wait(ptx::shared_address(&shared.staging_free), (staged & 1u) ^ 1u);
+    wait_for_staging();
     if (u.kind == unit_kind::fc1) {
       stage_intermediates<Number>(shared, u, totals, part, at);
     } else {
@@ -66,14 +78,13 @@ struct math_warpgroup {
       const unit& u = queue.next(shared);
       const unit_kind kind = u.kind;
       if (kind == unit_kind::none) return;
-      if constexpr (Number::promoted) {
-        if (number == 1 && kind != unit_kind::idle) ptx::named_sync(k_stagger_barrier, 256);
-      }
+      if (number == 1 && staggers(u)) ptx::named_sync(k_stagger_barrier, 256);
       const share part = share_of(u);
       if (part.strip < u.strips) {
         compute(u, queue.place(), part);
       } else {
         skip_stages(reader, u.blocks, at.lane < k_straight_cluster);
+        wait_for_staging();  // or this warp might count twice for one outcome
       }
       if (kind == unit_kind::fc1) {
         ++staged;

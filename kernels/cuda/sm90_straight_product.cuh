@@ -80,12 +80,13 @@ __device__ __forceinline__ float load_f32(std::uint32_t address) {
 }
 
 // fp8. Requires: totals of zeros. `scales` = of the unit's blocks; `row_scales` = address of this
-// thread's first row's scale in stage 0.
+// thread's first row's scale in stage 0; `announces` = the other warpgroup waits for the first half
+// block.
 template <int Strips>
 __device__ __forceinline__ void sum_promoted(sums& totals, stage_reader<wgmma::e4m3>& reader,
                                              const share& part, std::uint32_t blocks,
                                              const scale_pairs* scales, std::uint32_t row_scales,
-                                             bool teller, bool first_group) {
+                                             bool teller, bool announces) {
   using stages = stage_reader<wgmma::e4m3>;
   const std::uint32_t rows = reader.rows_of(part);
   const std::uint32_t weights = reader.weights_of(part);
@@ -122,9 +123,12 @@ __device__ __forceinline__ void sum_promoted(sums& totals, stage_reader<wgmma::e
         }
         wgmma::keep(d);
         wgmma::wait<0>();
-        if (first_group && strip == 0 && k == 0) ptx::named_arrive(k_stagger_barrier, 256);
+        if (announces && strip == 0 && k == 0) ptx::named_arrive(k_stagger_barrier, 256);
         wgmma::keep(d);
-        if (strip == Strips - 1) reader.release(s, teller);
+        if (strip == Strips - 1) {
+          __syncwarp();  // all lanes have their row scales
+          reader.release(s, teller);
+        }
         // Promote.
         const float factor[2][2] = {{row_scale[0] * pair.x, row_scale[0] * pair.y},
                                     {row_scale[1] * pair.x, row_scale[1] * pair.y}};

@@ -33,9 +33,9 @@ __device__ __forceinline__ unit describe(const expert_gemm_args& args, const uni
   u.rows = static_cast<std::uint32_t>(tile.rows);
   u.first_strip = place.strip_pair * k_unit_strips;
   u.strips = place.exists ? min(k_unit_strips, strips - u.first_strip) : 0;
-  // A block without a unit still passes the other's stages on; without either, one of its own, so
-  // that neither block runs ahead.
-  u.blocks = place.exists || place.sharing == unit_sharing::rows ? blocks : 1;
+  // A block without a unit still passes the other's stages on; where both have none, one stage, so
+  // that neither runs ahead.
+  u.blocks = place.both_idle ? 1 : blocks;
   u.weights = page + (fc1 ? l.fc1 : l.fc2) + std::uint64_t{u.first_strip} * blocks * k_tile_bytes;
   u.rows_in = (fc1 ? args.x : args.mid) + first_group * blocks * group_bytes(format);
   u.mid = args.mid + (first_group * l.fc2_blocks + place.strip_pair * mid_blocks_of_pair *
@@ -74,9 +74,9 @@ __device__ __forceinline__ void copy_scales(const expert_gemm_args& args, const 
   }
 }
 
-// The cluster's numbers, one after the other. The first block is never more than 7 ahead: it asks
-// for number i once its math warps have left unit i - 3, whose first stage needed those of the
-// second block to have left the stage's use before, at most 4 units earlier.
+// The cluster's numbers, one after the other. At most 3 are on their way: the first block asks for
+// number i once its math warps have left unit i - 3, whose stages the second block's copy warp had
+// to fill too.
 template <class Shared>
 struct number_source {
   const expert_gemm_args& args;

@@ -22,8 +22,8 @@ inline constexpr std::uint32_t k_straight_threads = (k_straight_math_warps + 4) 
 inline constexpr std::uint32_t k_straight_stages = 4;
 inline constexpr std::uint32_t k_straight_units = 2;  // units known ahead, the running one included
 inline constexpr std::uint32_t k_straight_cluster = 2;  // blocks that share weights or rows
-// Unit numbers on their way from a cluster's first block to its second: at most 7, see the walk.
-inline constexpr std::uint32_t k_straight_numbers = 8;
+// Unit numbers on their way from a cluster's first block to its second: at most 3, see the walk.
+inline constexpr std::uint32_t k_straight_numbers = 4;
 // Blocks of K whose weight scales one unit's record holds.
 constexpr std::uint32_t straight_scale_blocks_max(gemm_format format) noexcept {
   return format == gemm_format::fp8 ? 192 : 1;

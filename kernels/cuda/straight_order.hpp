@@ -29,7 +29,10 @@ struct unit_place {
   std::uint32_t tile = 0;
   std::uint32_t strip_pair = 0;
   bool reread = false;  // other clusters need these weights soon
-  bool exists = false;  // an odd number of strip pairs leaves some numbers without one
+  // An odd number of strip pairs leaves some numbers without a unit for the second block or for
+  // both.
+  bool exists = false;
+  bool both_idle = false;
 
   bool operator==(const unit_place&) const = default;
 };
@@ -75,6 +78,11 @@ struct unit_order {
       at.sharing = unit_sharing::weights;
       at.tile = first + step % doubles * 2 + rank;
       at.strip_pair = first_pair + step / doubles;
+      if (at.strip_pair >= pairs) {
+        at.sharing = unit_sharing::rows;
+        at.tile -= rank;
+        at.both_idle = true;
+      }
     } else {
       at.sharing = unit_sharing::rows;
       at.tile = first + count - 1;

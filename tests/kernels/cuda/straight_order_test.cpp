@@ -67,12 +67,14 @@ TEST(straight_order, gives_a_cluster_one_copy_of_weights_or_of_rows) {
         EXPECT_EQ(a.sharing, b.sharing);
         if (a.sharing == unit_sharing::weights) {
           EXPECT_EQ(a.strip_pair, b.strip_pair);
-          EXPECT_EQ(a.exists, b.exists);
+          EXPECT_TRUE(a.exists && b.exists);
           EXPECT_NE(a.tile, b.tile);
           EXPECT_EQ(t.tile_segment[a.tile], t.tile_segment[b.tile]);
         } else {
           EXPECT_EQ(a.tile, b.tile);
-          EXPECT_TRUE(a.exists);  // the first block always has work
+          // The first block has work, unless neither has.
+          EXPECT_NE(a.exists, a.both_idle);
+          EXPECT_TRUE(b.exists ? !b.both_idle : a.exists == !b.both_idle);
         }
       }
     }

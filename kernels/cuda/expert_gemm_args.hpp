@@ -46,8 +46,8 @@ struct expert_gemm_args {
 };
 
 // Counters, by index. A tile's FC1 is done when its counter reached what the kernel's own launch
-// expects; the others hand out units and count blocks that left. Behind the tiles' may follow what a
-// kernel's plan asks for.
+// expects; the others hand out units and count blocks that left. Behind the tiles' may follow what
+// a kernel's plan asks for.
 struct gemm_counters {
   static constexpr std::uint32_t next_unit = 0;
   static constexpr std::uint32_t blocks_left = 1;

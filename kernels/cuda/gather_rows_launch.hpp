@@ -62,9 +62,9 @@ constexpr bool can_gather_rows(const gather_rows_args& args, gemm_format format)
   const tile_table& t = args.tiles;
   return args.k_in >= 1 && args.hidden_size >= 1 &&
          args.hidden_size % columns_of_block(format) == 0 && args.slots >= 1 &&
-         (args.tile_rows == 64 || args.tile_rows == 128) &&
-         whole(args.rows, args.row_pitch_bytes) && args.row_pitch_bytes >= row_bytes &&
-         whole(args.x, 0) && t.header != nullptr && t.tiles != nullptr && t.entry_of != nullptr &&
+         is_tile_rows(args.tile_rows) && whole(args.rows, args.row_pitch_bytes) &&
+         args.row_pitch_bytes >= row_bytes && whole(args.x, 0) && t.header != nullptr &&
+         t.tiles != nullptr && t.entry_of != nullptr &&
          (args.rows_live != nullptr || !gathers_by_row(args)) &&
          (args.slot_ids == nullptr ||
           (args.k_in == 1 && args.rows_live != nullptr && whole(args.out, args.out_pitch_bytes)));
@@ -120,17 +120,17 @@ constexpr gather_rows_plan plan_gather_rows(const gather_rows_args& args, gemm_f
     units = ceil_div(ceil_div(args.rows_cap, k_gather_pass_rows) * plan.chunks, k_gather_warps);
   } else {
     const std::uint64_t entries = std::uint64_t{args.rows_cap} * args.k_in;
-    const std::uint64_t groups = groups_max(entries, args.slots, args.tile_rows);
+    const std::uint64_t groups = groups_max(entries, args.slots);
     plan.tiles = tiles_max(entries, args.slots, args.tile_rows);
     const std::uint64_t columns = std::uint64_t{plan.tiles} * plan.chunks;
     const std::uint32_t whole = args.tile_rows / k_group_rows;
     // A part gives each warp at least k_gather_part_groups_min groups.
     plan.part_groups = k_gather_part_groups_min * std::max(k_gather_warps / chunk_blocks, 1u);
     if (groups * plan.chunks <= k_gather_few_groups * enough) {
-      while (plan.part_groups < whole && columns * (whole / plan.part_groups) > enough)
+      while (plan.part_groups < whole && columns * ceil_div(whole, plan.part_groups) > enough)
         plan.part_groups *= 2;
     }
-    plan.parts = args.tile_rows / k_group_rows / plan.part_groups;
+    plan.parts = static_cast<std::uint32_t>(ceil_div(whole, plan.part_groups));
     // Rows of zeros are shared among warps even where there is no tile.
     units = std::max<std::uint64_t>(std::uint64_t{plan.tiles} * plan.parts * plan.chunks,
                                     ceil_div(args.rows_cap, k_gather_warps));

@@ -7,6 +7,7 @@
 //
 // Thread: any (values; the memory belongs to the stream that grouped).
 
+#include <bit>
 #include <cstdint>
 
 namespace moetier::kernels::cuda {
@@ -43,15 +44,23 @@ struct tile_table {
   std::int32_t* place_of = nullptr;
 };
 
-// Most tiles and groups that `entries` entries over `slots` slots can give.
+// Heights that the grouping makes: whole groups, and cheap to divide by.
+inline constexpr std::uint32_t k_tile_rows_min = 8;
+inline constexpr std::uint32_t k_tile_rows_max = 128;
+constexpr bool is_tile_rows(std::uint32_t rows) noexcept {
+  return std::has_single_bit(rows) && rows >= k_tile_rows_min && rows <= k_tile_rows_max;
+}
+
+// Most tiles that `entries` entries over `slots` slots can give.
 constexpr std::uint32_t tiles_max(std::uint64_t entries, std::uint32_t slots,
                                   std::uint32_t tile_rows) noexcept {
   const std::uint64_t segments = entries < slots ? entries : slots;
   return static_cast<std::uint32_t>(entries / tile_rows + segments);
 }
-constexpr std::uint32_t groups_max(std::uint64_t entries, std::uint32_t slots,
-                                   std::uint32_t tile_rows) noexcept {
-  return static_cast<std::uint32_t>(entries / 8) + tiles_max(entries, slots, tile_rows);
+// Most groups, whatever the tiles' height: only a segment's last one may be partly empty.
+constexpr std::uint32_t groups_max(std::uint64_t entries, std::uint32_t slots) noexcept {
+  const std::uint64_t segments = entries < slots ? entries : slots;
+  return static_cast<std::uint32_t>(entries / 8 + segments);
 }
 
 // The first failure of a launch, in one device word: code | slot or row << 8. Anything but 0 voids

@@ -35,7 +35,7 @@ struct row_tiles_args {
   std::uint32_t k_in = 1;
   const std::byte* const* pages = nullptr;  // [slots]; nullptr = the slot holds no expert
   std::uint32_t slots = 0;                  // 1..k_row_tiles_slots_max
-  std::uint32_t tile_rows = 64;             // 64 or 128
+  std::uint32_t tile_rows = 64;             // is_tile_rows()
   // Overwritten; room for tiles_max() tiles, min(entries, slots) + 1 segment ends and groups_max()
   // * 8 places.
   tile_table tiles{};
@@ -67,7 +67,7 @@ constexpr bool can_make_row_tiles(const row_tiles_args& args) noexcept {
   const std::uint64_t entries = row_tiles_entries(args);
   const tile_table& t = args.tiles;
   return args.k_in >= 1 && entries <= k_row_tiles_entries_max && args.slots >= 1 &&
-         args.slots <= k_row_tiles_slots_max && (args.tile_rows == 64 || args.tile_rows == 128) &&
+         args.slots <= k_row_tiles_slots_max && is_tile_rows(args.tile_rows) &&
          (args.slot_ids != nullptr || entries == 0) && args.rows_live != nullptr &&
          args.pages != nullptr && args.status != nullptr && t.header != nullptr &&
          t.segment_tile != nullptr &&

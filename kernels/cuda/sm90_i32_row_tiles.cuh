@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(k_row_tiles_threads_max)
   }
 
   // Scan over the slots.
-  const std::uint32_t tile_shift = args.tile_rows == 128 ? 7 : 6;
+  const auto tile_shift = static_cast<std::uint32_t>(__ffs(args.tile_rows)) - 1;
   const std::uint64_t own = slot_numbers{.in_block = in_block,
                                          .tiles = (total + args.tile_rows - 1) >> tile_shift,
                                          .segments = total != 0 ? 1u : 0u,

@@ -50,15 +50,19 @@ class sm90_layer final : public ExpertLayer {
   }
 
   launch_status init_workspace(std::span<std::byte> workspace, void* stream) const override {
-    return {
-        cudaMemsetAsync(workspace.data(), 0, workspace.size(), static_cast<cudaStream_t>(stream))};
+    const std::size_t bytes = counters_bytes_of(gemm_, device_);
+    if (workspace.size() < bytes) return refused();
+    return {cudaMemsetAsync(workspace.data(), 0, bytes, static_cast<cudaStream_t>(stream))};
   }
 
   std::string launch_text(const layer_call& call) const override {
-    const auto plan = plan_of(call);
-    if (!plan) return {};
-    return variant_of(call) == gemm_variant::straight ? to_string(plan->straight)
-                                                      : to_string(plan->ladder);
+    const gemm_choice chosen = choice_for(call);
+    if (chosen.variant == gemm_variant::straight) {
+      const auto launch = plan_straight(gemm_, tiles_of(call, chosen), device_);
+      return launch ? to_string(*launch) : std::string();
+    }
+    const auto launch = plan_ladder(gemm_, chosen.tile_rows, tiles_of(call, chosen), device_);
+    return launch ? to_string(*launch) : std::string();
   }
 
   launch_status group(const layer_call& call, void* stream) const override {
@@ -71,7 +75,7 @@ class sm90_layer final : public ExpertLayer {
                            .k_in = call.k_in,
                            .pages = call.pages,
                            .slots = call.slots,
-                           .tile_rows = tile_rows_of(variant_of(call)),
+                           .tile_rows = choice_for(call).tile_rows,
                            .tiles = tiles_in(call, *plan),
                            .scratch = call.workspace.data() + plan->scratch,
                            .scratch_bytes = plan->scratch_bytes,
@@ -90,9 +94,12 @@ class sm90_layer final : public ExpertLayer {
   }
 
  private:
-  static gemm_variant variant_of(const layer_call& call) noexcept {
-    return variant_for(call.mode, std::uint64_t{call.rows_cap} * call.k_in, call.slots,
+  static gemm_choice choice_for(const layer_call& call) noexcept {
+    return choose_gemm(call.mode, std::uint64_t{call.rows_cap} * call.k_in, call.slots,
                        call.rows_per_slot);
+  }
+  static std::uint32_t tiles_of(const layer_call& call, const gemm_choice& chosen) noexcept {
+    return tiles_max(std::uint64_t{call.rows_cap} * call.k_in, call.slots, chosen.tile_rows);
   }
   // Whether FC2's rows are the answer.
   static bool writes_directly(const layer_call& call) noexcept {
@@ -125,7 +132,7 @@ class sm90_layer final : public ExpertLayer {
                                 .k_in = call.k_in,
                                 .hidden_size = gemm_.hidden_size,
                                 .slots = call.slots,
-                                .tile_rows = tile_rows_of(variant_of(call)),
+                                .tile_rows = choice_for(call).tile_rows,
                                 .tiles = tiles_in(call, plan),
                                 .x = call.workspace.data() + plan.x,
                                 .rows_live = call.rows_live,
@@ -141,7 +148,8 @@ class sm90_layer final : public ExpertLayer {
     std::byte* const base = call.workspace.data();
     const bool direct = writes_directly(call);
     const bool weigh = direct && call.mode == return_mode::partial;
-    const bool straight = variant_of(call) == gemm_variant::straight;
+    const gemm_choice chosen = choice_for(call);
+    const bool straight = chosen.variant == gemm_variant::straight;
     const expert_gemm_args args{
         .shape = gemm_,
         .layout = page_.layout(),
@@ -161,11 +169,16 @@ class sm90_layer final : public ExpertLayer {
         .status = call.status,
         .deadline_ns = k_wait_deadline_ns};
     const bool fp8 = gemm_.format == gemm_format::fp8;
-    if (straight)
-      return fp8 ? launch_fp8_straight(args, plan.straight, true, stream)
-                 : launch_bf16_straight(args, plan.straight, true, stream);
-    return fp8 ? launch_fp8_ladder(args, plan.ladder, true, stream)
-               : launch_bf16_ladder(args, plan.ladder, true, stream);
+    if (straight) {
+      const auto launch = plan_straight(gemm_, tiles_of(call, chosen), device_);
+      if (!launch) return refused();
+      return fp8 ? launch_fp8_straight(args, *launch, true, stream)
+                 : launch_bf16_straight(args, *launch, true, stream);
+    }
+    const auto launch = plan_ladder(gemm_, chosen.tile_rows, tiles_of(call, chosen), device_);
+    if (!launch) return refused();
+    return fp8 ? launch_fp8_ladder(args, *launch, true, stream)
+               : launch_bf16_ladder(args, *launch, true, stream);
   }
 
   launch_status combine(const layer_call& call, const sm90_workspace& plan, void* stream) const {

@@ -1,22 +1,19 @@
 #pragma once
 // The workspace of an sm_90 expert layer: which part lies where, as a pure function of shape and
-// capacity, enough for both variants. Only the counters need to be set before the first call; every
-// other part is written before it is read. They come first and are as many for every capacity, so
-// that calls of any size may share a workspace. Thread: any (values, pure functions).
+// capacity, enough for every choice of kernel and tile height. Only the counters need to be set
+// before the first call; every other part is written before it is read. They come first and are as
+// many for every capacity, so that calls of any size may share a workspace. Thread: any (values,
+// pure functions).
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "kernels/cuda/expert_layer.hpp"
-#include "kernels/cuda/ladder_launch.hpp"
-#include "kernels/cuda/straight_launch.hpp"
 
 namespace moetier::kernels::cuda {
 
 struct sm90_workspace {
-  ladder_launch ladder{};
-  straight_launch straight{};
   // Offsets in bytes, each at a multiple of 256.
   std::size_t counters_bytes = 0;  // at offset 0
   std::size_t header = 0;

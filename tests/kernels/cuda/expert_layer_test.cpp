@@ -67,8 +67,10 @@ class expert_layer : public testing::TestWithParam<candidate> {
 };
 
 // The variants inside a backend, by the hint that chooses them.
-constexpr std::uint32_t k_few = 1;
-constexpr std::uint32_t k_many = 4096;
+constexpr std::uint32_t k_few = 1;      // ladder, tiles of 8 rows
+constexpr std::uint32_t k_some = 8;     // ladder, of 32
+constexpr std::uint32_t k_more = 40;    // ladder, of 64
+constexpr std::uint32_t k_many = 4096;  // straight
 
 TEST_P(expert_layer, agrees_with_the_oracle_in_every_mode_and_type) {
   MOETIER_NEEDS_DEVICE();
@@ -77,7 +79,7 @@ TEST_P(expert_layer, agrees_with_the_oracle_in_every_mode_and_type) {
   for (const return_mode mode : {return_mode::partial, return_mode::exact}) {
     for (const row_type rows : {row_type::f32, row_type::bf16}) {
       for (const out_type out : {out_type::f32, out_type::bf16}) {
-        for (const std::uint32_t hint : {k_few, k_many})
+        for (const std::uint32_t hint : {k_few, k_some, k_more, k_many})
           expect_right(c, b, {mode, rows, out, hint}, "random");
       }
     }
@@ -90,7 +92,7 @@ TEST_P(expert_layer, takes_any_number_of_rows_for_one_slot) {
   const batch all = c.make_batch(200, 1, [](std::uint32_t, std::uint32_t) { return 1; });
   for (const std::uint32_t m : {1u, 7u, 8u, 9u, 31u, 63u, 64u, 65u, 71u, 127u, 128u, 129u, 200u}) {
     const batch b = layer_case::first_of(all, m, c.shape().hidden_size);
-    for (const std::uint32_t hint : {k_few, k_many}) {
+    for (const std::uint32_t hint : {k_few, k_some, k_more, k_many}) {
       expect_right(c, b, {.rows_per_slot = hint}, "one slot");
       expect_right(c, b, {.mode = return_mode::exact, .rows_per_slot = hint}, "one slot, exact");
     }
@@ -106,7 +108,7 @@ TEST_P(expert_layer, takes_skewed_routing_with_skips_and_duplicates) {
     if (j == 2) return static_cast<std::int32_t>(r % 5);
     return j == 1 && r % 11 == 0 ? 4 : static_cast<std::int32_t>((r * 3 + j) % 8);
   });
-  for (const std::uint32_t hint : {k_few, k_many}) {
+  for (const std::uint32_t hint : {k_few, k_some, k_more, k_many}) {
     expect_right(c, b, {.rows_per_slot = hint}, "skewed");
     expect_right(c, b, {.mode = return_mode::exact, .rows_per_slot = hint}, "skewed, exact");
   }
@@ -149,7 +151,7 @@ TEST_P(expert_layer, gives_the_same_bits_twice) {
   MOETIER_NEEDS_DEVICE();
   layer_case c = made(5);
   const batch b = c.random_batch(150, 3);
-  for (const std::uint32_t hint : {k_few, k_many}) {
+  for (const std::uint32_t hint : {k_few, k_some, k_more, k_many}) {
     const run_options o{.rows_per_slot = hint};
     EXPECT_TRUE(equal_bits(c.run(b, o).out, c.run(b, o).out));
   }
@@ -187,7 +189,7 @@ TEST_P(expert_layer, keeps_nan_and_infinity_in_their_own_row) {
   const batch clean = b;
   b.rows[3 * h + 5] = std::numeric_limits<float>::quiet_NaN();
   b.rows[21 * h + h - 1] = std::numeric_limits<float>::infinity();
-  for (const std::uint32_t hint : {k_few, k_many}) {
+  for (const std::uint32_t hint : {k_few, k_some, k_more, k_many}) {
     const run_options o{.rows_per_slot = hint};
     const run_result got = c.run(b, o);
     const run_result want = c.run(clean, o);

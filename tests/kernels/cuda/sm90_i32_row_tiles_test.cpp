@@ -49,7 +49,7 @@ class sm90_i32_row_tiles : public device_test {};
 TEST_F(sm90_i32_row_tiles, equals_its_twin_with_one_launch) {
   for (const std::uint32_t slots : {1u, 2u, 32u, 100u, 1024u}) {
     for (const std::uint32_t entries : {1u, 31u, 64u, 1000u, 1024u, 1025u, 4097u, 8192u}) {
-      for (const std::uint32_t tile_rows : {64u, 128u}) {
+      for (const std::uint32_t tile_rows : {8u, 16u, 32u, 64u, 128u}) {
         SCOPED_TRACE(testing::Message() << slots << " slots, " << entries << " entries");
         tiles_case c(random_slots(entries + slots, entries, slots, entries % 4), 1, slots,
                      tile_rows);

@@ -54,9 +54,16 @@ TEST(sm90_workspace, keeps_its_counters_where_calls_of_every_size_find_them_zero
     const auto w = plan_workspace(k_deepseek, c, {});
     ASSERT_TRUE(w);
     EXPECT_EQ(w->counters_bytes, bytes);
-    EXPECT_GE(std::size_t{w->ladder.counters} * 4, std::size_t{4});
-    EXPECT_LE(std::size_t{w->ladder.counters} * 4, bytes);
-    EXPECT_LE(std::size_t{w->straight.counters} * 4, bytes);
+    const std::uint64_t entries = std::uint64_t{c.rows_cap} * c.k_in;
+    for (const std::uint32_t rows : {8u, 16u, 32u, 64u}) {
+      const auto ladder = plan_ladder(k_deepseek, rows, tiles_max(entries, c.slots, rows), {});
+      ASSERT_TRUE(ladder);
+      EXPECT_GE(ladder->counters, 1u);
+      EXPECT_LE(std::size_t{ladder->counters} * 4, bytes);
+    }
+    const auto straight = plan_straight(k_deepseek, tiles_max(entries, c.slots, 128), {});
+    ASSERT_TRUE(straight);
+    EXPECT_LE(std::size_t{straight->counters} * 4, bytes);
     EXPECT_GE(w->header, bytes);
   }
 }
@@ -68,14 +75,26 @@ TEST(sm90_workspace, has_no_plan_for_more_than_the_grouping_takes) {
 
 TEST(sm90_variant, takes_the_straight_kernel_where_slots_have_many_rows) {
   using enum gemm_variant;
-  EXPECT_EQ(variant_for(return_mode::partial, 1024, 32, 0), ladder);
-  EXPECT_EQ(variant_for(return_mode::partial, 4096, 32, 0), straight);
-  EXPECT_EQ(variant_for(return_mode::partial, 4096, 32, 2), ladder);
-  EXPECT_EQ(variant_for(return_mode::partial, 64, 32, 56), straight);
+  const auto variant = [](std::uint64_t entries, std::uint32_t hint) {
+    return choose_gemm(return_mode::partial, entries, 32, hint).variant;
+  };
+  EXPECT_EQ(variant(1024, 0), ladder);
+  EXPECT_EQ(variant(4096, 0), straight);
+  EXPECT_EQ(variant(4096, 2), ladder);
+  EXPECT_EQ(variant(64, 56), straight);
 }
 
 TEST(sm90_variant, keeps_one_kernel_where_bits_must_not_depend_on_the_batch) {
-  EXPECT_EQ(variant_for(return_mode::exact, 1u << 20, 1, 4096), gemm_variant::ladder);
+  EXPECT_EQ(choose_gemm(return_mode::exact, 1u << 20, 1, 4096).variant, gemm_variant::ladder);
+}
+
+TEST(sm90_variant, gives_tiles_the_height_that_nearly_all_slots_fill) {
+  EXPECT_EQ(ladder_rows_for(0), 8u);
+  EXPECT_EQ(ladder_rows_for(1), 8u);
+  EXPECT_EQ(ladder_rows_for(2), 16u);
+  EXPECT_EQ(ladder_rows_for(8), 32u);
+  EXPECT_EQ(ladder_rows_for(32), 64u);
+  EXPECT_EQ(ladder_rows_for(1u << 20), 64u);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ struct tiles_case {
               {k_tiles_poison, k_tiles_poison, k_tiles_poison, k_tiles_poison}),
         segment_tile(slots + 1, k_tiles_poison),
         tile_segment(tiles.size(), k_tiles_poison),
-        entry_of(groups_max(slot_ids.size(), slots, tile_rows) * std::size_t{8}, k_tiles_poison),
+        entry_of(groups_max(slot_ids.size(), slots) * std::size_t{8}, k_tiles_poison),
         place_of(slot_ids.size(), k_tiles_poison) {}
   tiles_case(const tiles_case&) = delete;
   tiles_case& operator=(const tiles_case&) = delete;

@@ -47,9 +47,12 @@ constexpr std::uint8_t e4m3_from_f32(float x) noexcept {
 }
 
 constexpr float f32_from_e2m1(std::uint8_t code) noexcept {
-  constexpr float k_magnitudes[8] = {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
-  const float magnitude = k_magnitudes[code & 7u];
-  return (code & 8u) != 0 ? -magnitude : magnitude;
+  // Arithmetic, since a table would be a stack frame on a device.
+  const std::uint32_t sign = (code & 8u) << 28;
+  const std::uint32_t exponent = code >> 1 & 3u;
+  const std::uint32_t half = code & 1u;
+  if (exponent == 0) return std::bit_cast<float>(sign | (half != 0 ? 0x3f000000u : 0u));  // 0, 0.5
+  return std::bit_cast<float>(sign | (exponent + 126) << 23 | half << 22);
 }
 
 // NaN gives 7, the largest.

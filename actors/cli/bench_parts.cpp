@@ -54,9 +54,9 @@ class watched_rows final {
 expected<void> make_device_backend(bench_backend& b, const std::string& identity,
                                    const kernels::expert_shape& shape,
                                    const workers::device_capacity& capacity,
-                                   const config::device_name& name,
+                                   const workers::device_options& options,
                                    const kernels::expert_tensors& tensors) {
-  auto device = workers::open_device({.ordinal = name.ordinal_or_first()});
+  auto device = workers::open_device(options);
   if (!device) return tl::unexpected(device.error());
   b.device = std::move(*device);
   b.row_memory = b.device->row_memory();
@@ -121,7 +121,8 @@ expected<std::vector<std::uint64_t>> compute_times(const model_description& mode
       on_device ? make_device_backend(
                       made, identity, expert,
                       {.rows_max = shape.tokens, .k_max = model.top_k, .slots_max = experts},
-                      *device, tensors->tensors())
+                      {.ordinal = device->ordinal_or_first(), .spin = settings.transport.spin},
+                      tensors->tensors())
                 : make_host_backend(made, identity, expert, settings.worker.threads, experts,
                                     tensors->tensors());
   if (!ready) return tl::unexpected(ready.error());

@@ -130,6 +130,72 @@ TEST_F(cuda_device_test, fills_pages_that_read_back_as_they_were_staged) {
   }
 }
 
+// Rows in registered memory and in the device's own give the bits that staged ones give.
+TEST_F(cuda_device_test, takes_rows_from_wherever_its_copies_reach) {
+  const kernels::expert_shape shape{
+      .hidden_size = 260, .intermediate_size = 64, .format = {.stored = dtype::f32}};
+  auto layer = device->make_layer("moetier.cuda.ref.none", shape);
+  ASSERT_TRUE(layer) << layer.error().text;
+  auto made = device_backend::create(std::move(layer->layer), layer->operands,
+                                     {.rows_max = 16, .k_max = 1, .slots_max = 1},
+                                     std::move(*device->make_queue()));
+  ASSERT_TRUE(made) << sentence(made);
+  device_backend& backend = **made;
+  std::mt19937 random(5);
+  kernels::aligned_bytes page(backend.page_bytes());
+  backend.pack_page(kernels::random_expert(shape, random).tensors(), page.span());
+  const device_bytes placed = std::move(*backend.place_page(page.span()));
+  const std::byte* const pages[] = {placed.get()};
+  constexpr std::uint32_t k_rows = 40;  // three chunks
+  constexpr std::size_t k_pitch = 264 * sizeof(float);
+  constexpr std::size_t k_bytes = k_rows * k_pitch;
+  std::vector<kernels::expert_entry> entries;
+  for (std::uint32_t r = 0; r < k_rows; ++r) entries.push_back({.row = r, .weight = 0.5F});
+  const auto run = [&](const std::byte* from, std::byte* to) {
+    const kernels::row_region in{from, k_pitch, k_rows};
+    const kernels::out_region out{to, k_pitch};
+    return backend.run({.in = {&in, 1},
+                        .out = {&out, 1},
+                        .entries = entries,
+                        .pages = pages,
+                        .k_in = 1,
+                        .workspace = {}});
+  };
+  const auto x = kernels::random_rows(k_bytes / sizeof(float), random);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(x.data());
+  std::vector<std::byte> staged(k_bytes);
+  ASSERT_EQ(run(bytes, staged.data()), kernels::compute_status::ok);
+
+  std::vector<std::byte> in(k_bytes);
+  std::vector<std::byte> out(k_bytes);
+  std::copy_n(bytes, k_bytes, in.data());
+  const auto watch = device->row_memory();
+  watch->made(in);
+  watch->made(out);
+  EXPECT_TRUE(queue->reaches(in));
+  EXPECT_FALSE(queue->reaches(staged));
+  EXPECT_EQ(run(in.data(), out.data()), kernels::compute_status::ok);
+  EXPECT_EQ(out, staged);
+  watch->going(in);
+  watch->going(out);
+  EXPECT_FALSE(queue->reaches(in));
+
+  const device_bytes there = on_device(k_bytes);
+  const device_bytes back = on_device(k_bytes);
+  const device_bytes host = pinned(k_bytes);
+  EXPECT_TRUE(queue->reaches({there.get(), k_bytes}));
+  std::copy_n(bytes, k_bytes, host.get());
+  ASSERT_EQ(queue->copy_in(there.get(), host.get(), k_bytes), queue_status::ok);
+  std::fill_n(host.get(), k_bytes, std::byte{0});
+  ASSERT_EQ(queue->copy_in(back.get(), host.get(), k_bytes), queue_status::ok);
+  ASSERT_EQ(queue->wait(), queue_status::ok);
+  EXPECT_EQ(run(there.get(), back.get()), kernels::compute_status::ok);
+  ASSERT_EQ(queue->copy_out(host.get(), back.get(), k_bytes), queue_status::ok);
+  ASSERT_EQ(queue->wait(), queue_status::ok);
+  EXPECT_TRUE(std::equal(staged.begin(), staged.end(), host.get()));
+  EXPECT_TRUE(lost.empty());
+}
+
 // Every layer of this build, on a shape that all take: the self-test, then a batch beside the
 // processor's, several times so that recordings are replayed.
 TEST_F(cuda_device_test, computes_as_the_processor_does_within_what_its_operands_cost) {

@@ -30,7 +30,7 @@ struct device_layer {
   kernels::operand_form operands = kernels::operand_form::f32;
 };
 
-inline constexpr std::size_t k_row_memory_max_bytes = std::size_t{512} << 20;
+inline constexpr std::size_t k_row_memory_max_bytes = std::size_t{256} << 20;
 
 class worker_device {
  public:
@@ -42,7 +42,7 @@ class worker_device {
   virtual expected<std::unique_ptr<device_queue>> make_queue() = 0;
   // Lets copies go to and from the rows of a worker half without a stop in pinned memory, as far as
   // the device takes them: blocks above k_row_memory_max_bytes stay as they are, since registering
-  // makes all their pages real.
+  // makes all their pages real, on the engine's thread, while other sources wait.
   virtual std::shared_ptr<transport::RowMemoryWatch> row_memory() = 0;
   // reason::backend_unresolved: this build has no such layer, or it does not take the shape.
   virtual expected<device_layer> make_layer(std::string_view identity,

@@ -186,6 +186,7 @@ TEST_F(cuda_device_test, takes_rows_from_wherever_its_copies_reach) {
   EXPECT_TRUE(queue->reaches({there.get(), k_bytes}));
   std::copy_n(bytes, k_bytes, host.get());
   ASSERT_EQ(queue->copy_in(there.get(), host.get(), k_bytes), queue_status::ok);
+  ASSERT_EQ(queue->wait(), queue_status::ok);
   std::fill_n(host.get(), k_bytes, std::byte{0});
   ASSERT_EQ(queue->copy_in(back.get(), host.get(), k_bytes), queue_status::ok);
   ASSERT_EQ(queue->wait(), queue_status::ok);

@@ -14,6 +14,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 limit_mib=64
 # What every such system has, in the version that its kernel and loader want.
 of_the_system='^(ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libresolv|libutil|libanl|libnsl|libmvec)\.so'
+# What comes with a GPU's driver, and is asked for by modules that only serve where one is.
+of_the_driver='[[:space:]/](libcuda|libnvidia-[a-z-]+)\.so'
 # The compiler's own: for our programs only, not for a Python that loads the client library.
 of_the_compiler='^(libstdc\+\+|libgcc_s)\.so'
 
@@ -24,12 +26,13 @@ fail() {
 
 # The libraries that $@ need, with what those need: "name path" lines.
 needed() {
-  local file listed
+  local file listed all=
   for file in "$@"; do
-    listed=$(ldd "$file")
+    listed=$(ldd "$file" | grep -vE "$of_the_driver")
     ! grep "not found" <<<"$listed" >&2 || fail "$file needs what is not here"
-    awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' <<<"$listed"
-  done | sort -u | grep -vE "$of_the_system" || true
+    all+=$(awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' <<<"$listed")$'\n'
+  done
+  sort -u <<<"$all" | grep -vE "$of_the_system|^$"
 }
 
 # A module that names a folder of the system for its libraries names the bundle's lib/ instead: in
@@ -58,8 +61,12 @@ make_bundle() {
   ucs=$(ldd "$build/lib/libmoetier_ucx.so" | awk '$1 ~ /^libucs\.so/ { print $3 }')
   [ -n "$ucs" ] || fail "libmoetier_ucx.so shows no libucs"
   # UCX opens its modules from ucx/ beside libucs, under names that end as its own does.
-  mapfile -t ucx_modules < <(find "$(dirname "$(readlink -f "$ucs")")/ucx" -name "lib*.${ucs##*/libucs.}" | sort)
+  mapfile -t ucx_modules < <(find "$(dirname "$(readlink -f "$ucs")")/ucx" -name "libuc[mt]_*.${ucs##*/libucs.}" | sort)
   [ "${#ucx_modules[@]}" -gt 0 ] || fail "no UCX modules beside $ucs"
+  # What our programs find counts; a module by itself may find another UCX in the system.
+  local libraries of_modules
+  libraries=$(needed "$build/bin/moetier" "$build/lib/libmoetier_ucx.so" "$build/lib/libmoetier.so.1")
+  of_modules=$(needed "${ucx_modules[@]}")
 
   mkdir -p "$out/bin" "$out/lib/runtime" "$out/lib/ucx" "$out/lib/python" "$out/demo"
   cp "$build/bin/moetier" "$out/bin/"
@@ -76,8 +83,8 @@ make_bundle() {
     to=$out/lib
     ! grep -qE "$of_the_compiler" <<<"$name" || to=$out/lib/runtime
     [ -e "$out/lib/$name" ] || cp -L "$path" "$to/$name"
-  done < <(needed "$build/bin/moetier" "$build/lib/libmoetier_ucx.so" "$build/lib/libmoetier.so.1" \
-    "${ucx_modules[@]}")
+  done <<<"$libraries
+$of_modules"
   find "$out/bin" "$out/lib" -type f \( -name '*.so*' -o -name moetier \) -exec strip --strip-unneeded {} +
   cp "$here"/deploy/demo/*.py "$out/demo/"
   cp -r "$here/deploy/demo/model" "$here/deploy/demo/vectors" "$out/demo/"
@@ -91,8 +98,8 @@ loads_nothing_else() {
   local path
   while read -r path; do
     grep -qE "$of_the_system" <<<"${path##*/}" || fail "process $1 has loaded $path"
-  done < <(awk '$6 ~ /\.so/ && $6 !~ /libcuda|libnvidia/ { print $6 }' "/proc/$1/maps" | sort -u |
-    grep -vF "$(readlink -f "$out")/" || true)
+  done < <(awk '$6 ~ /\.so/ { print $6 }' "/proc/$1/maps" | sort -u |
+    grep -vE "$of_the_driver" | grep -vF "$(readlink -f "$out")/" || true)
 }
 
 check_bundle() {
@@ -109,7 +116,7 @@ check_bundle() {
     >"$scratch/ready" 2>"$scratch/log" &
   tier=$!
   local waited=0
-  until [ -s "$scratch/ready" ]; do
+  until grep -qs '"moetier.ready/1"' "$scratch/ready"; do
     kill -0 "$tier" 2>/dev/null && [ "$waited" -lt 600 ] || { cat "$scratch/log" >&2; fail "up is not ready"; }
     waited=$((waited + 1))
     sleep 0.1

@@ -15,6 +15,12 @@ refuses() {
   grep -qF "$1" <<<"$said" || { echo "bundle_test: expected '$1', got: $said" >&2; exit 1; }
 }
 
+# A library that is not to be found, said by an ldd that has one more of them.
+mkdir "$folder/tools"
+printf '#!/bin/sh\n%s "$@"; printf "\\tlibnone.so.1 => not found\\n"\n' "$(command -v ldd)" >"$folder/tools/ldd"
+chmod +x "$folder/tools/ldd"
+refuses "needs what is not here" env PATH="$folder/tools:$PATH" MOETIER_BUILD="$1" "$bundle" "$folder/none"
+
 MOETIER_BUILD=$1 "$bundle" "$folder/made"
 refuses "is there already" env MOETIER_BUILD="$1" "$bundle" "$folder/made"
 mv "$folder/made" "$folder/moved"

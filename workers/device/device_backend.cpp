@@ -209,18 +209,30 @@ void device_backend::write_in(const chunk& c) {
     weights[place] = e.weight;
   }
   if (c.straight_in) return;
-  const std::size_t row_bytes = std::size_t{shape().hidden_size} * sizeof(float);
   each_row(c.call, c.first, c.rows,
            [&](std::size_t region, std::uint32_t row, std::uint32_t index) {
              const kernels::row_region& from = c.call.in[region];
              std::memcpy(in + c.layout.rows + index * c.layout.row_pitch,
-                         from.base + row * from.pitch_bytes, row_bytes);
+                         from.base + row * from.pitch_bytes, row_bytes());
            });
 }
 
-compute_status device_backend::compute(const chunk& c) {
+queue_status device_backend::send_rows(const chunk& c) {
   std::byte* const in = memory_.in.get();
-  std::byte* const out = memory_.out.get();
+  const std::size_t staged = in_bytes(c.layout, c.straight_in ? 0 : c.rows);
+  const queue_status sent = queue_->copy_in(in, memory_.pinned_in.get(), staged);
+  if (!c.straight_in || sent != queue_status::ok) return sent;
+  const kernels::row_region& from = c.call.in.front();
+  return queue_->copy_rows({.to = in + c.layout.rows,
+                            .to_pitch_bytes = c.layout.row_pitch,
+                            .from = from.base + c.first * from.pitch_bytes,
+                            .from_pitch_bytes = from.pitch_bytes,
+                            .row_bytes = row_bytes(),
+                            .rows = c.rows});
+}
+
+queue_status device_backend::launch(const chunk& c) {
+  std::byte* const in = memory_.in.get();
   const layer_call call{.rows = in + c.layout.rows,
                         .row_pitch_bytes = c.layout.row_pitch,
                         .row_as = kernels::cuda::row_type::f32,
@@ -232,52 +244,42 @@ compute_status device_backend::compute(const chunk& c) {
                         .pages = at<const std::byte* const>(in, c.layout.pages),
                         .slots = c.key.slots,
                         .mode = c.key.mode,
-                        .out = out + k_status_bytes,
+                        .out = memory_.out.get() + k_status_bytes,
                         .out_pitch_bytes = c.layout.row_pitch,
                         .out_as = kernels::cuda::out_type::f32,
                         .rows_per_slot = c.key.rows_per_slot,
                         .workspace = {memory_.workspace.get(), sizes_.workspace},
                         .status = at<std::uint32_t>(in, c.layout.status)};
-  const auto launch = [this, &call](void* stream) {
+  return queue_->run_again(c.key, [this, &call](void* stream) {
     const launch_status grouped = layer_->group(call, stream);
     return grouped.ok() ? layer_->compute(call, stream) : grouped;
-  };
+  });
+}
+
+queue_status device_backend::fetch_rows(const chunk& c) {
   std::byte* const results = memory_.pinned_out.get();
-  const std::size_t out_bytes = std::size_t{c.rows} * c.outputs_of_row() * c.layout.row_pitch;
-  const std::size_t row_bytes = std::size_t{shape().hidden_size} * sizeof(float);
-  const auto rows_in = [&] {
-    const std::size_t staged = in_bytes(c.layout, c.straight_in ? 0 : c.rows);
-    const queue_status sent = queue_->copy_in(in, memory_.pinned_in.get(), staged);
-    if (!c.straight_in || sent != queue_status::ok) return sent;
-    const kernels::row_region& from = c.call.in.front();
-    return queue_->copy_rows({.to = in + c.layout.rows,
-                              .to_pitch_bytes = c.layout.row_pitch,
-                              .from = from.base + c.first * from.pitch_bytes,
-                              .from_pitch_bytes = from.pitch_bytes,
-                              .row_bytes = row_bytes,
-                              .rows = c.rows});
-  };
-  const auto rows_out = [&] {
-    if (!c.straight_out)
-      return queue_->copy_out(results + k_status_bytes, out + k_status_bytes, out_bytes);
-    const kernels::out_region& to = c.call.out.front();
-    return queue_->copy_rows({.to = to.base + c.first * to.pitch_bytes,
-                              .to_pitch_bytes = to.pitch_bytes,
-                              .from = out + k_status_bytes,
-                              .from_pitch_bytes = c.layout.row_pitch,
-                              .row_bytes = row_bytes,
-                              .rows = c.rows});
-  };
-  const auto enqueue = [&] {
-    if (rows_in() != queue_status::ok || queue_->run_again(c.key, launch) != queue_status::ok ||
-        queue_->copy_out(results, in + c.layout.status, sizeof(std::uint32_t)) !=
-            queue_status::ok ||
-        rows_out() != queue_status::ok)
-      return queue_status::lost;
-    return queue_->wait();
-  };
-  if (enqueue() != queue_status::ok) return compute_status::device_lost;
-  const std::uint32_t word = *at<std::uint32_t>(results, 0);
+  const std::byte* const out = memory_.out.get() + k_status_bytes;
+  const queue_status told =
+      queue_->copy_out(results, memory_.in.get() + c.layout.status, sizeof(std::uint32_t));
+  if (told != queue_status::ok) return told;
+  if (!c.straight_out) {
+    const std::size_t rows = std::size_t{c.rows} * c.outputs_of_row();
+    return queue_->copy_out(results + k_status_bytes, out, rows * c.layout.row_pitch);
+  }
+  const kernels::out_region& to = c.call.out.front();
+  return queue_->copy_rows({.to = to.base + c.first * to.pitch_bytes,
+                            .to_pitch_bytes = to.pitch_bytes,
+                            .from = out,
+                            .from_pitch_bytes = c.layout.row_pitch,
+                            .row_bytes = row_bytes(),
+                            .rows = c.rows});
+}
+
+compute_status device_backend::compute(const chunk& c) {
+  if (send_rows(c) != queue_status::ok || launch(c) != queue_status::ok ||
+      fetch_rows(c) != queue_status::ok || queue_->wait() != queue_status::ok)
+    return compute_status::device_lost;
+  const std::uint32_t word = *at<std::uint32_t>(memory_.pinned_out.get(), 0);
   switch (static_cast<device_failure>(word & 0xffu)) {
     case device_failure::none: return compute_status::ok;
     case device_failure::bad_slot: return compute_status::bad_slot;
@@ -291,13 +293,12 @@ compute_status device_backend::compute(const chunk& c) {
 void device_backend::read_out(const chunk& c) const {
   if (c.straight_out) return;
   const std::byte* const rows = memory_.pinned_out.get() + k_status_bytes;
-  const std::size_t row_bytes = std::size_t{shape().hidden_size} * sizeof(float);
   const std::size_t pitch = c.layout.row_pitch;
   if (c.call.mode == return_mode::partial) {
     each_row(c.call, c.first, c.rows,
              [&](std::size_t region, std::uint32_t row, std::uint32_t index) {
                const kernels::out_region& to = c.call.out[region];
-               std::memcpy(to.base + row * to.pitch_bytes, rows + index * pitch, row_bytes);
+               std::memcpy(to.base + row * to.pitch_bytes, rows + index * pitch, row_bytes());
              });
     return;
   }
@@ -308,7 +309,7 @@ void device_backend::read_out(const chunk& c) const {
     const kernels::out_region& to = c.call.out[e.region];
     const std::size_t from = (row - c.first) * c.call.k_in + e.position;
     const std::size_t into = std::size_t{e.row} * c.call.k_in + e.position;
-    std::memcpy(to.base + into * to.pitch_bytes, rows + from * pitch, row_bytes);
+    std::memcpy(to.base + into * to.pitch_bytes, rows + from * pitch, row_bytes());
   }
 }
 

@@ -83,7 +83,14 @@ class device_backend final : public kernels::Backend {
   std::uint32_t chunk_rows(const kernels::expert_call& call) const noexcept;
   bool takes_straight(const kernels::expert_call& call) const noexcept;
   bool gives_straight(const kernels::expert_call& call) const noexcept;
+  std::size_t row_bytes() const noexcept {
+    return std::size_t{shape().hidden_size} * sizeof(float);
+  }
+  // In this order: the pinned block is written, travels, is computed with, results come back.
   void write_in(const chunk& c);
+  queue_status send_rows(const chunk& c);
+  queue_status launch(const chunk& c);
+  queue_status fetch_rows(const chunk& c);
   kernels::compute_status compute(const chunk& c);
   void read_out(const chunk& c) const;
 

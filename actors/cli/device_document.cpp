@@ -12,7 +12,7 @@ using kernels::cuda::bench::time_spread;
 using nlohmann::ordered_json;
 
 constexpr const char* k_columns =
-    "{:9} {:9} {:>6} {:7} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:>5} "
+    "{:9} {:9} {:>6} {:7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:>5} "
     "{:>8} {:>6} {:>8} {:>4} {:>8} {:>5}";
 
 std::string number(double value, int digits = 1) {
@@ -46,7 +46,8 @@ double run_floor_us(const device_result& r, const device_run& run) noexcept {
 
 std::string device_head() {
   return fmt::format(fmt::runtime(k_columns), "shape", "format", "T", "routing", "us", "min", "max",
-                     "eager", "sort", "floor", "of", "probe", "of", "target", "met", "norm", "MHz");
+                     "rested", "eager", "sort", "floor", "of", "probe", "of", "target", "met",
+                     "norm", "MHz");
 }
 
 std::string device_line(const device_result& r) {
@@ -62,9 +63,10 @@ std::string device_line(const device_result& r) {
   const double target = target_us(r);
   return fmt::format(fmt::runtime(k_columns), r.row.shape->name, device_format_name(r.row.quant),
                      r.row.tokens, routing_kind_name(r.row.routing), number(us),
-                     number(f.layer.min), number(f.layer.max), number(f.eager_us),
-                     number(f.sort_us), number(floor_of(r)), number(floor_of(r) / us, 2),
-                     number(f.probe.median), number(us / f.probe.median, 3), number(target),
+                     number(f.layer.min), number(f.layer.max), number(f.rested_us),
+                     number(f.eager_us), number(f.sort_us), number(floor_of(r)),
+                     number(floor_of(r) / us, 2), number(f.probe.median),
+                     number(us / f.probe.median, 3), number(target),
                      target <= 0    ? "-"
                      : us <= target ? "yes"
                                     : "NO",
@@ -108,6 +110,7 @@ ordered_json device_json(const device_result& r, const device_run& run) {
       const double us = f.layer.median;
       row["t_us"] = json_of(f.layer);
       row["eager_us"] = f.eager_us;
+      if (f.rested_us > 0) row["rested_us"] = f.rested_us;
       row["sort_us"] = f.sort_us;
       for (const kernels::cuda::bench::launch_stage& stage : f.stages.each) {
         row["stages"].push_back({{"kernel", stage.kernel}, {"us", stage.us}});
@@ -134,20 +137,20 @@ ordered_json device_json(const device_result& r, const device_run& run) {
 }
 
 std::string markdown_head() {
-  return "| layer | format | tokens, routing | us | sort, us | of the floor | of the read probe | "
-         "target, us |\n|---|---|---|--:|--:|--:|--:|--:|";
+  return "| layer | format | tokens, routing | us | after a rest, us | sort, us | of the floor | "
+         "of the read probe | target, us |\n|---|---|---|--:|--:|--:|--:|--:|--:|";
 }
 
 std::string markdown_line(const device_result& r) {
   const std::string row =
       fmt::format("| {} | {} | {}, {} |", r.row.shape->name, device_format_name(r.row.quant),
                   r.row.tokens, routing_kind_name(r.row.routing));
-  if (!r.passed()) return row + " - | - | - | - | - |";
+  if (!r.passed()) return row + " - | - | - | - | - | - |";
   const layer_figures& f = *r.figures;
   const double us = f.layer.median;
   const double target = target_us(r);
   return fmt::format(
-      "{} {} | {} | {} | {} | {} |", row, number(us), number(f.sort_us),
+      "{} {} | {} | {} | {} | {} | {} |", row, number(us), number(f.rested_us), number(f.sort_us),
       number(floor_of(r) / us, 2), number(us / f.probe.median, 3),
       target > 0 ? fmt::format("{:.0f}{}", target, us <= target ? "" : " (missed)") : "-");
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "kernels/cuda/bench/clock_mark.hpp"
 #include "kernels/cuda/bench/expert_oracle.hpp"
@@ -305,7 +307,13 @@ expected<layer_figures> layer_bench::measure(const layer_case& wanted) {
     probe_us.push_back(probe_sum / batches);
   }
 
-  // Launch by launch; the grouping alone.
+  // After rests, then launch by launch, then the grouping alone.
+  std::vector<double> rested_us;
+  const std::uint32_t rests = wanted.rows >= k_rested_rows_min ? k_eager_repeats : 0;
+  for (std::uint32_t i = 0; i < rests && stream_.ok(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(k_rest_ms));
+    rested_us.push_back(run.layer_us(layers));
+  }
   for (std::uint32_t i = 0; i < k_eager_repeats && stream_.ok(); ++i)
     eager_us.push_back(stream_.enqueue_us([&] { run.compute_all(); }) / wanted.layers);
   for (std::uint32_t i = 0; i < wanted.repeat && stream_.ok(); ++i)
@@ -327,6 +335,7 @@ expected<layer_figures> layer_bench::measure(const layer_case& wanted) {
       .layer = spread_of(std::move(layer_us)),
       .probe = spread_of(std::move(probe_us)),
       .eager_us = spread_of(std::move(eager_us)).median,
+      .rested_us = rested_us.empty() ? 0 : spread_of(std::move(rested_us)).median,
       .sort_us = spread_of(std::move(sort_us)).median,
       .sm_mhz = spread_of(std::move(mhz)).median,
       .oracle = verdict_of(errors, shape_.format, 2 * std::min(wanted.rows, k_oracle_rows)),

@@ -35,6 +35,11 @@ struct layer_case {
   std::span<const layer_batch> batches;
 };
 
+// Where tensor cores are busy throughout, a chip that runs on and on is bound by its power and
+// slows down; after a rest it is not yet. Calls from this many rows on are also measured rested.
+inline constexpr std::uint32_t k_rested_rows_min = 1024;
+inline constexpr unsigned k_rest_ms = 20;
+
 struct oracle_verdict {
   bool pass = false;
   double norm = 0;   // |out - truth| / |truth| over all sampled rows
@@ -48,6 +53,7 @@ struct layer_figures {
   time_spread layer;
   time_spread probe;
   double eager_us = 0;
+  double rested_us = 0;  // each replay after k_rest_ms of idleness; 0 = not measured
   double sort_us = 0;
   double sm_mhz = 0;
   launch_stages stages{};  // of the layer, each alone

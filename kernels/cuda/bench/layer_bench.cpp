@@ -338,6 +338,7 @@ expected<layer_figures> layer_bench::measure(const layer_case& wanted) {
       .rested_us = rested_us.empty() ? 0 : spread_of(std::move(rested_us)).median,
       .sort_us = spread_of(std::move(sort_us)).median,
       .sm_mhz = spread_of(std::move(mhz)).median,
+      .stages = std::move(stages),
       .oracle = verdict_of(errors, shape_.format, 2 * std::min(wanted.rows, k_oracle_rows)),
       .launch = run.launch_text()};
 }

@@ -5,10 +5,10 @@ the clock starts. Needs torch with CUDA and Triton; Humming (PyPI humming-kernel
     moetier bench kernels --part device -o json > bench.json
     python3 tests/bench/peers/peers.py --bench bench.json --out peers.json      # side by side
     python3 tests/bench/peers/peers.py --shape qwen3 --rows 1,64                # peers alone
-    python3 tests/bench/peers/peers.py --bench bench.json --with peers.json     # the table again, no GPU
+    python3 tests/bench/peers/peers.py --bench bench.json --with peers.json     # the table again, no GPU; --markdown: README's
 
 A peer that is not installed, does not know a format or fails is named, with the reason. A figure of a peer
-whose result differs from an f32 reference by more than 2 % is withheld. Ends with 1 if no peer ran.
+whose result differs from an f32 reference by more than 3 % is withheld. Ends with 1 if no peer ran.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import traceback
 import side_by_side
 from bench_rows import DEFAULT_ROWS, SHAPES, layers, rotated, route, routings
 
-ERROR_MAX = 0.02  # relative, against an f32 reference that quantises where the peer does
+ERROR_MAX = 0.03  # relative, against an f32 reference that quantises where the peer does (2.5 % seen)
 
 
 def wanted_rows(options):
@@ -130,10 +130,20 @@ def run(options):
     return document, notes
 
 
+def joined(names):
+    """The first document with the rows of all."""
+    documents = []
+    for name in names:
+        with open(name, encoding="utf-8") as file:
+            documents.append(json.load(file))
+    return dict(documents[0], rows=[row for d in documents for row in d["rows"]])
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--bench", help="JSON of moetier bench kernels --part device: its rows are measured")
-    parser.add_argument("--with", dest="peers", help="an earlier --out instead of a measurement")
+    parser.add_argument("--with", dest="peers", nargs="+", help="earlier --out files instead of a measurement")
+    parser.add_argument("--markdown", action="store_true", help="the table as README shows it")
     parser.add_argument("--out", help="where the peers' JSON goes")
     parser.add_argument("--shape", choices=sorted(SHAPES))
     parser.add_argument("--format", choices=("fp8_block", "bf16"))
@@ -148,8 +158,7 @@ def main(arguments):
         options.bench_rows = document["parts"]["device"]
         options.seed = document["problem"]["seed"]
     if options.peers:
-        with open(options.peers, encoding="utf-8") as file:
-            document, notes = json.load(file), []
+        document, notes = joined(options.peers), []
     else:
         document, notes = run(options)
     for note in notes:
@@ -160,7 +169,8 @@ def main(arguments):
         with open(options.out, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
     print(f"{document['device']}, bf16 {document['bf16_tf']:.0f} TF before, {document['bf16_tf_after']:.0f} after")
-    print("\n".join(side_by_side.table(options.bench_rows, document["rows"])))
+    shown = side_by_side.markdown if options.markdown else side_by_side.table
+    print("\n".join(shown(options.bench_rows, document["rows"])))
     return 0 if any("t_us" in row for row in document["rows"]) else 1
 
 

@@ -60,6 +60,20 @@ class Table(unittest.TestCase):
         lines = side_by_side.table([], [dict(self.row, peer="a", mode="m", t_us={"median": 2.0})])
         self.assertEqual(lines[1].split()[4:], ["-", "2.0", "-", "-", "a", "m"])
 
+    def test_readme_s_row_says_what_was_missed_and_by_whom_it_is_beaten(self):
+        bench = [
+            dict(self.row, t_us={"median": 310.0}, rested_us=305.0, sort_us=3.5, of_floor=0.9, of_probe=1.1, target={"us": 300})
+        ]
+        peers = [dict(self.row, peer="a", mode="m", t_us={"median": 155.0})]
+        head, line = side_by_side.markdown(bench, peers)
+        self.assertEqual(
+            [c.strip() for c in line.strip("|").split("|")],
+            ["qwen3 bf16", "64 random", "310.0", "305.0", "3.5", "0.90", "1.100", "300 (missed)", "155.0 a", "2.00"],
+        )
+        self.assertEqual(head.splitlines()[0].count("|"), line.count("|"))
+        met = side_by_side.markdown([dict(bench[0], target={"us": 311})], [])[1]
+        self.assertNotIn("missed", met)
+
 
 if __name__ == "__main__":
     unittest.main()

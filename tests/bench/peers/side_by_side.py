@@ -44,6 +44,33 @@ def table(bench, peers):
     return lines
 
 
+MARKDOWN_HEAD = """| layer, format | tokens, routing | us | after a rest | sort apart | of the floor | of the read probe | target | best peer, us | ours / peer |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"""
+
+
+def markdown(bench, peers):
+    """README's table, one row a measured row of the bench: medians in us."""
+    lines = [MARKDOWN_HEAD]
+    for row in bench:
+        us = (row.get("t_us") or {}).get("median")
+        target, peer = target_us(row), best_peer(peers, row)
+        missed = "" if not target or (us and us <= target) else " (missed)"
+        cells = [
+            f"{row['shape']} {row['format']}",
+            f"{row['T']} {row['routing']}",
+            number(us),
+            number(row.get("rested_us")),
+            number(row.get("sort_us")),
+            number(row.get("of_floor"), 2),
+            number(row.get("of_probe"), 3),
+            number(target, 0) + missed,
+            f"{number(peer[0])} {peer[1].split()[0]}" if peer else "-",
+            number(us and peer and us / peer[0], 2),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
 def first_of_each(rows):
     seen = {}
     for row in rows:

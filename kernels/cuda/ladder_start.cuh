@@ -2,8 +2,7 @@
 // The host's half of both ladder launchers: checks arguments against the plan, sets the kernel's
 // shared memory, launches. Nothing is enqueued where it refuses.
 
-#include <cuda_runtime_api.h>
-
+#include "kernels/cuda/enqueue.cuh"
 #include "kernels/cuda/expert_gemm_args.hpp"
 #include "kernels/cuda/ladder_launch.hpp"
 #include "kernels/cuda/launch.hpp"
@@ -28,23 +27,12 @@ template <gemm_format Format>
 launch_status start(const expert_gemm_args& args, const ladder_launch& launch, bool programmatic,
                     void* stream) noexcept {
   if (!fits(args, launch, Format)) return {.error = launch_status::k_refused};
-  const auto kernel = ladder_kernel<Format>;
-  cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           static_cast<int>(launch.shared_bytes));
-  if (error != cudaSuccess) return {.error = error};
-
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(launch.blocks);
-  config.blockDim = dim3(launch.threads);
-  config.dynamicSmemBytes = launch.shared_bytes;
-  config.stream = static_cast<cudaStream_t>(stream);
-  config.attrs = &attribute;
-  config.numAttrs = programmatic ? 1 : 0;
-  error = cudaLaunchKernelEx(&config, kernel, args, launch);
-  return {.error = error};
+  return enqueue_kernel(ladder_kernel<Format>,
+                        {.blocks = launch.blocks,
+                         .threads = launch.threads,
+                         .shared_bytes = launch.shared_bytes,
+                         .programmatic = programmatic},
+                        stream, args, launch);
 }
 
 }  // namespace moetier::kernels::cuda::ladder

@@ -1,7 +1,6 @@
 #include "kernels/cuda/sm90_bf16_gather_rows.cuh"
 
-#include <cuda_runtime_api.h>
-
+#include "kernels/cuda/enqueue.cuh"
 #include "kernels/cuda/sm90_bf16_gather_rows.hpp"
 
 namespace moetier::kernels::cuda {
@@ -23,8 +22,8 @@ launch_status gather_rows(const gather_rows_args& args, const device_size& devic
   const gather_rows_plan plan = plan_gather_rows(args, gemm_format::bf16, device);
   const auto kernel = args.row_as == row_type::bf16 ? kernel_for<copied_bf16_piece>(plan.way)
                                                     : kernel_for<rounded_f32_piece>(plan.way);
-  kernel<<<plan.grid, k_gather_threads, 0, static_cast<cudaStream_t>(stream)>>>(args, plan);
-  return {.error = cudaGetLastError()};
+  return enqueue_kernel(kernel, {.blocks = plan.grid, .threads = k_gather_threads}, stream, args,
+                        plan);
 }
 
 }  // namespace moetier::kernels::cuda

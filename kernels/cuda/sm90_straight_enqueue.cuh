@@ -4,8 +4,7 @@
 //
 // Thread: engine (the owner of the stream).
 
-#include <cuda_runtime.h>
-
+#include "kernels/cuda/enqueue.cuh"
 #include "kernels/cuda/launch.hpp"
 #include "kernels/cuda/sm90_straight.cuh"
 
@@ -27,22 +26,12 @@ template <wgmma::gemm_number Number>
 launch_status enqueue(const expert_gemm_args& args, const straight_launch& plan, bool programmatic,
                       void* stream) noexcept {
   if (!matches<Number>(args, plan)) return {launch_status::k_refused};
-  const auto kernel = straight_kernel<Number>;
-  if (const cudaError_t e = cudaFuncSetAttribute(
-          kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(plan.shared_bytes));
-      e != cudaSuccess)
-    return {static_cast<int>(e)};
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(plan.blocks);
-  config.blockDim = dim3(plan.threads);
-  config.dynamicSmemBytes = plan.shared_bytes;
-  config.stream = static_cast<cudaStream_t>(stream);
-  config.attrs = &overlap;
-  config.numAttrs = programmatic ? 1 : 0;
-  return {static_cast<int>(cudaLaunchKernelEx(&config, kernel, args))};
+  return enqueue_kernel(straight_kernel<Number>,
+                        {.blocks = plan.blocks,
+                         .threads = plan.threads,
+                         .shared_bytes = plan.shared_bytes,
+                         .programmatic = programmatic},
+                        stream, args);
 }
 
 }  // namespace moetier::kernels::cuda::straight

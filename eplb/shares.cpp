@@ -5,30 +5,41 @@
 
 #include <fmt/format.h>
 
+#include "eplb/split/share_rounding.hpp"
 #include "schemas/base/assert.hpp"
 #include "schemas/base/limits.hpp"
 
 namespace moetier::eplb {
 
 shares shares::even(const placement& p, const std::vector<bool>& live, shares_revision revision) {
-  MOETIER_ASSERT(live.size() == p.spans().size());
-  std::vector<std::vector<std::uint32_t>> units(p.layers().size(),
-                                                std::vector<std::uint32_t>(p.dense_slots(), 0));
+  return over_live(p, std::vector<std::vector<std::uint32_t>>(p.layers().size()), live, revision);
+}
+
+shares shares::over_live(const placement& p, const std::vector<std::vector<std::uint32_t>>& units,
+                         const std::vector<bool>& live, shares_revision revision) {
+  MOETIER_ASSERT(live.size() == p.spans().size() && units.size() == p.layers().size());
+  std::vector<std::vector<std::uint32_t>> out(p.layers().size(),
+                                              std::vector<std::uint32_t>(p.dense_slots(), 0));
   std::vector<std::uint32_t> hosts;
+  std::vector<std::uint64_t> amounts;
+  std::vector<std::uint32_t> rounded;
   for (std::size_t l = 0; l < p.layers().size(); ++l) {
+    MOETIER_ASSERT(units[l].empty() || units[l].size() == p.dense_slots());
     for (std::uint32_t e = 0; e < p.experts(); ++e) {
       hosts.clear();
+      amounts.clear();
       for (const std::uint32_t d : p.replicas(l, e)) {
-        if (live[p.span_of(d)]) hosts.push_back(d);
+        if (!live[p.span_of(d)]) continue;
+        hosts.push_back(d);
+        amounts.push_back(units[l].empty() ? 1 : units[l][d]);
       }
       if (hosts.empty()) continue;
-      const auto n = static_cast<std::uint32_t>(hosts.size());
-      for (std::uint32_t i = 0; i < n; ++i) {
-        units[l][hosts[i]] = k_shares_unit / n + (i < k_shares_unit % n ? 1 : 0);
-      }
+      rounded.resize(hosts.size());
+      round_shares(amounts, rounded);
+      for (std::size_t i = 0; i < hosts.size(); ++i) out[l][hosts[i]] = rounded[i];
     }
   }
-  auto made = from_units(p, std::move(units), revision);
+  auto made = from_units(p, std::move(out), revision);
   MOETIER_ASSERT(made.has_value());
   return std::move(*made);
 }

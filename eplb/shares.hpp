@@ -21,6 +21,12 @@ class shares final {
   // `live` has one flag per span.
   static shares even(const placement& p, const std::vector<bool>& live, shares_revision revision);
 
+  // A plan's own units (by layer and dense position; an empty layer is split evenly), where some
+  // workers may be dead: what they had goes to the expert's live replicas in proportion, or evenly
+  // where those had nothing. Requires: units pass from_units, empty layers aside.
+  static shares over_live(const placement& p, const std::vector<std::vector<std::uint32_t>>& units,
+                          const std::vector<bool>& live, shares_revision revision);
+
   shares_revision revision() const noexcept { return revision_; }
   // Units by dense position of layers()[layer_index].
   std::span<const std::uint32_t> units(std::size_t layer_index) const noexcept;

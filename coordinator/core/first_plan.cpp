@@ -61,8 +61,8 @@ expected<std::vector<std::uint32_t>> slots_of(const core_options& options,
   return given;
 }
 
-expected<eplb::placement> place(const core_options& options,
-                                const std::map<std::string, member>& members) {
+expected<eplb::placed_plan> place(const core_options& options,
+                                  const std::map<std::string, member>& members) {
   auto slots = slots_of(options, members);
   if (!slots) return unexpected_error(std::move(slots.error()));
   std::vector<eplb::worker_span> spans;
@@ -75,10 +75,12 @@ expected<eplb::placement> place(const core_options& options,
   }
   const auto& layers = options.model.moe_layers;
   if (options.placement_file_text.empty()) {
-    return eplb::default_placement(options.model.experts, layers, spans);
+    auto placed = eplb::default_placement(options.model.experts, layers, spans);
+    if (!placed) return unexpected_error(std::move(placed.error()));
+    return eplb::placed_plan{std::move(*placed), {}};
   }
-  return eplb::placement_from_json(options.placement_file_text, options.placement_file_name,
-                                   options.model.experts, layers, spans, options.model.fingerprint);
+  return eplb::read_placed_plan(options.placement_file_text, options.placement_file_name,
+                                {options.model.experts, layers, spans, options.model.fingerprint});
 }
 
 }  // namespace
@@ -91,14 +93,14 @@ void core::state::consider_first_plan() {
   if (members.size() != expected_count) return;
   auto placed = place(options, members);
   if (!placed) return no_plan(placed.error());
-  auto weighed = resolve_for(*placed);
+  auto weighed = resolve_for(placed->placed);
   if (!weighed) return no_plan(weighed.error());
   resolved = std::make_shared<const resolution::resolution_report>(std::move(weighed->report));
   if (weighed->refusal) return no_plan(*weighed->refusal);
   log(log_event::level::info, "resolved", resolution::describe(*resolved));
   if (resolved->degraded())
     log(log_event::level::warn, "degraded", resolution::describe_rejections(*resolved));
-  const auto canonical = placed->canonical_bytes();
+  const auto canonical = placed->placed.canonical_bytes();
   const auto* first = reinterpret_cast<const std::uint8_t*>(canonical.data());
   plan_attempt a;
   a.bytes.assign(first, first + canonical.size());
@@ -110,7 +112,7 @@ void core::state::consider_first_plan() {
   a.checkpoint_digest = members.begin()->second.told.checkpoint_digest;  // all have the same
   a.hash = hash_of(a.bytes, {options.model.fingerprint, a.checkpoint_digest,
                              resolved->resolution_id, a.shared_experts});
-  a.placement = std::move(*placed);
+  a.placement = std::move(placed->placed);
   attempt = std::move(a);
   plan_problem.clear();
   for (const auto& span : attempt->placement.spans()) {

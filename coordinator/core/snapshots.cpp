@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "coordinator/core/state.hpp"
+#include "eplb/plan_file.hpp"
 #include "schemas/base/assert.hpp"
 
 namespace moetier::coordinator {
@@ -60,6 +61,7 @@ void core::state::publish_if_due(time_ns now) {
     }
     if (same == published->workers.size() && published->adapters == listed_adapters()) return;
   }
+  if (!plan_units) plan_units = units_of_plan_file();
   published = make_snapshot();
   count_replicas();
   if (std::exchange(collecting, false)) {
@@ -76,6 +78,17 @@ void core::state::publish_if_due(time_ns now) {
       fmt::format("generation {} revision {}.{}, {} experts without a live replica",
                   durable.generation.value, published->shares.revision().epoch.value,
                   published->shares.revision().counter, lost_experts));
+}
+
+// A restarted coordinator may have been given another file than the one its plan came from.
+std::vector<std::vector<std::uint32_t>> core::state::units_of_plan_file() const {
+  std::vector<std::vector<std::uint32_t>> even(plan->layers().size());
+  if (options.placement_file_text.empty()) return even;
+  auto file = eplb::read_placed_plan(
+      options.placement_file_text, options.placement_file_name,
+      {options.model.experts, options.model.moe_layers, plan->spans(), options.model.fingerprint});
+  if (!file || !(file->placed == *plan)) return even;
+  return std::move(file->units);
 }
 
 transport::snapshot_ptr core::state::make_snapshot() const {
@@ -111,7 +124,7 @@ transport::snapshot_ptr core::state::make_snapshot() const {
 #if defined(MOETIER_MUTANT) && MOETIER_MUTANT == 3
   live.assign(live.size(), true);
 #endif
-  s->shares = eplb::shares::even(*plan, live, revision);
+  s->shares = eplb::shares::over_live(*plan, *plan_units, live, revision);
   return s;
 }
 

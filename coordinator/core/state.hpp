@@ -101,8 +101,10 @@ struct core::state {
   };
   std::optional<plan_attempt> attempt;
   std::optional<eplb::placement> plan;  // of durable.generation
-  std::string plan_problem;             // why the first plan cannot be made with those who are here
-  bool plan_failed = false;             // not tried again until the members change
+  // The plan file's shares by layer and slot, where it is this plan's file; empty layers: even.
+  std::optional<std::vector<std::vector<std::uint32_t>>> plan_units;
+  std::string plan_problem;  // why the first plan cannot be made with those who are here
+  bool plan_failed = false;  // not tried again until the members change
   void consider_first_plan();
   void consider_decision();
   void split(const std::string& one, const std::string& two, const std::string& what);
@@ -197,6 +199,7 @@ struct core::state {
   std::vector<std::string> lost_texts;  // the first few, for people
   void publish_if_due(time_ns now);
   bool collected(time_ns now) const;
+  std::vector<std::vector<std::uint32_t>> units_of_plan_file() const;
   transport::snapshot_ptr make_snapshot() const;
   void count_replicas();
   std::vector<std::string> reasons_not_ready() const;

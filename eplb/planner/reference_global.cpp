@@ -34,7 +34,7 @@ struct dealing {
     slots[layout.first(g) + used[g]++] = static_cast<std::int32_t>(r.expert);
     load[g] += r.size;
   }
-  bool free(std::uint32_t g) const { return used[g] < layout.count(g); }
+  bool has_room(std::uint32_t g) const { return used[g] < layout.count(g); }
 
   const slot_layout& layout;
   std::vector<std::int32_t> slots;
@@ -47,7 +47,7 @@ struct dealing {
 bool put_by_exchange(dealing& d, const record& r, std::span<const double> size_of) {
   const slot_layout& layout = d.layout;
   for (std::uint32_t g = 0; g < layout.workers(); ++g) {
-    if (!d.free(g)) continue;
+    if (!d.has_room(g)) continue;
     for (std::uint32_t h = 0; h < layout.workers(); ++h) {
       if (h == g || holds(layout, d.slots, h, r.expert)) continue;
       for (std::uint32_t s = layout.first(h); s < layout.first(h) + d.used[h]; ++s) {
@@ -76,7 +76,7 @@ std::vector<std::int32_t> reference_global(std::span<const std::uint64_t> loads,
     const std::uint32_t g = open.top().second;
     open.pop();
     d.put(g, r);
-    if (d.free(g)) open.emplace(d.load[g], g);
+    if (d.has_room(g)) open.emplace(d.load[g], g);
   }
   return std::move(d.slots);
 }
@@ -92,7 +92,7 @@ std::vector<std::int32_t> reference_distinct(std::span<const std::uint64_t> load
   for (const record& r : records_of(loads, replicas)) {
     std::int64_t best = -1;
     for (std::uint32_t g = 0; g < layout.workers(); ++g) {
-      if (!d.free(g) || (best >= 0 && d.load[g] >= d.load[static_cast<std::size_t>(best)]))
+      if (!d.has_room(g) || (best >= 0 && d.load[g] >= d.load[static_cast<std::size_t>(best)]))
         continue;
       if (!holds(layout, d.slots, g, r.expert)) best = g;
     }

@@ -48,5 +48,19 @@ TEST(shares, refuse_wrong_sums_and_shares_of_empty_slots) {
   EXPECT_FALSE(overflow.has_value());
 }
 
+TEST(shares, of_a_plan_go_to_live_replicas_in_proportion) {
+  const placement p =
+      *placement::make(2, spans_of({2, 2, 1, 1}), {{layer_id{0}, {0, 1, 0, 1, 0, 0}}});
+  const std::vector<std::vector<std::uint32_t>> units{{16384, 65536, 16384, 0, 32768, 0}};
+  EXPECT_EQ(shares::over_live(p, units, {true, true, true, true}, {}).units(0)[4], 32768U);
+  const shares s = shares::over_live(p, units, {false, true, true, true}, {});
+  EXPECT_EQ(s.units(0)[2], 21845U);
+  EXPECT_EQ(s.units(0)[3], 65536U);  // had nothing, and is the only one left
+  EXPECT_EQ(s.units(0)[4], 43691U);
+  const shares last = shares::over_live(p, units, {false, false, false, true}, {});
+  EXPECT_EQ(last.units(0)[5], 65536U);
+  EXPECT_FALSE(last.has_live_replica(0, 1));
+}
+
 }  // namespace
 }  // namespace moetier::eplb

@@ -1,5 +1,6 @@
 #include "eplb/planner/window_wrap.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -70,7 +71,7 @@ TEST(window_wrap, gives_every_worker_exactly_the_mean) {
     std::uint32_t slots = count + workers - 1 + static_cast<std::uint32_t>(seed % 5);
     const auto w = random_loads(k_load_kinds[seed % 5], count, seed);
     expect_exact(w, *slot_layout::even(workers, std::max(slots, workers)),
-                 "seed " + std::to_string(seed));
+                 fmt::format("seed {}", seed));
   }
 }
 

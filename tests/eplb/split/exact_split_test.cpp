@@ -1,5 +1,6 @@
 #include "eplb/split/exact_split.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -104,7 +105,7 @@ TEST(exact_split, reaches_what_brute_force_finds) {
   exact_split split;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     const small_case c = random_case(seed);
-    const std::string where = "seed " + std::to_string(seed);
+    const std::string where = fmt::format("seed {}", seed);
     const double best = by_brute_force(c);
     EXPECT_NEAR(split.solve(c.problem()), best, 1e-9 * best) << where;
     expect_served(c, split, where);
@@ -120,7 +121,7 @@ TEST(exact_split, leaves_dead_workers_out_and_weighs_speeds) {
   exact_split split;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     small_case c = random_case(seed);
-    const std::string where = "seed " + std::to_string(seed);
+    const std::string where = fmt::format("seed {}", seed);
     for (std::uint32_t g = 0; g < c.layout.workers(); ++g) {
       c.live.push_back(g == seed % 7 ? 0 : 1);
       c.speeds.push_back(g % 2 == 0 ? 65536 : 40000);

@@ -10,6 +10,7 @@
 
 #include "actors/build_info.hpp"
 #include "actors/cli/error_document.hpp"
+#include "actors/cli/plan_flags.hpp"
 #include "actors/config/endpoint.hpp"
 #include "actors/config/key_table.hpp"
 #include "actors/config/quantity.hpp"
@@ -177,6 +178,10 @@ class builder final {
     add_forward();
     add_bench();
     add_resolve();
+    add_plan_flags(
+        *add(app_, "plan", "which expert should sit where, from how often each is chosen; offline",
+             command::plan),
+        into_.plan);
   }
 
   void add_adapters() {

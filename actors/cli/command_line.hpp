@@ -9,6 +9,7 @@
 
 #include "actors/cli/bench_load.hpp"
 #include "actors/cli/exit_code.hpp"
+#include "actors/cli/plan_options.hpp"
 #include "actors/cli/resolve_inputs.hpp"
 #include "actors/config/layer.hpp"
 #include "schemas/base/time.hpp"
@@ -25,6 +26,7 @@ enum class command : std::uint8_t {
   bench_tier,
   bench_kernels,
   resolve,
+  plan,
   adapters_list,
   adapters_load,
   adapters_drop
@@ -84,6 +86,7 @@ struct command_line {
   bench_options bench;
   kernels_options kernels;
   resolve_options resolve;
+  plan_options plan;
   adapter_options adapter;
 };
 

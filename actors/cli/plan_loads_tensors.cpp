@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "actors/cli/integer_tensor.hpp"
+#include "actors/cli/plan_loads.hpp"
+#include "schemas/base/limits.hpp"
+#include "schemas/file/printable.hpp"
+
+namespace moetier::cli {
+namespace {
+
+// Which dimension of a tensor is what; 3 = not there.
+struct axis_order {
+  std::size_t step = 3, layer = 3, expert = 3;
+};
+
+expected<axis_order> axes_of(const std::string& text) {
+  axis_order order;
+  std::size_t dimension = 0;
+  std::string_view left = text;
+  bool good = !text.empty();
+  while (good && !left.empty()) {
+    const auto comma = left.find(',');
+    const std::string_view word = left.substr(0, comma);
+    std::size_t* axis = word == "layer"                      ? &order.layer
+                        : word == "expert"                   ? &order.expert
+                        : word == "step" || word == "sample" ? &order.step
+                                                             : nullptr;
+    good = axis != nullptr && *axis == 3 && dimension < 3;
+    if (good) *axis = dimension++;
+    left = comma == std::string_view::npos ? std::string_view{} : left.substr(comma + 1);
+  }
+  if (good && order.layer < 3 && order.expert < 3) return order;
+  return fail(reason::config_invalid, "--axes", text,
+              "layer, expert and, where it is there, step or sample, each once, by commas");
+}
+
+std::string metadata(const tensor_header& h, std::string_view key) {
+  for (const auto& [k, v] : h.metadata)
+    if (k == key) return v;
+  return {};
+}
+
+std::uint32_t metadata_number(const tensor_header& h, std::string_view key) {
+  const std::string text = metadata(h, key);
+  std::uint32_t n = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return wrong == std::errc{} && end == text.data() + text.size() ? n : 0;
+}
+
+// "0,1,2" or "[0, 1, 2]" in the metadata; else 0, 1, 2, ...
+expected<std::vector<layer_id>> layers_of(const tensor_file& file, std::size_t count) {
+  std::string text = metadata(file.header(), "layer_ids");
+  std::vector<layer_id> layers;
+  if (text.empty()) {
+    for (std::size_t l = 0; l < count; ++l)
+      layers.push_back(layer_id{static_cast<std::uint16_t>(l)});
+    return layers;
+  }
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  bool rises = true;
+  while (at != end) {
+    if (*at == ' ') {
+      ++at;
+      continue;
+    }
+    std::uint16_t id = 0;
+    const auto [next, wrong] = std::from_chars(at, end, id);
+    if (wrong != std::errc{}) break;
+    rises = rises && (layers.empty() || layers.back().value < id);
+    layers.push_back(layer_id{id});
+    at = next;
+  }
+  if (at != end || !rises || layers.size() != count) {
+    return fail(reason::file_malformed, file.name(),
+                fmt::format("metadata layer_ids must list {} rising numbers", count));
+  }
+  return layers;
+}
+
+// The tensors that were asked for.
+expected<std::vector<const tensor_info*>> chosen(const tensor_file& file,
+                                                 const load_source& source) {
+  std::vector<const tensor_info*> all;
+  std::string names;
+  for (const tensor_info& t : file.header().tensors) {
+    const bool is_asked = source.tensor.empty() ? t.name.starts_with(source.prefix)
+                                                : t.name == source.prefix + source.tensor;
+    if (is_asked) all.push_back(&t);
+    if (names.size() < 160)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", printable(t.name));
+  }
+  if (!all.empty()) return all;
+  return fail(reason::file_malformed, file.name(),
+              fmt::format("it has no tensor {}{}; it has {}", source.prefix,
+                          source.tensor.empty() ? "..." : source.tensor, names));
+}
+
+struct table {
+  std::uint32_t experts = 0;
+  std::map<std::uint16_t, std::vector<std::uint64_t>> by_layer;
+};
+
+expected<void> add_counts(const tensor_file& file, const tensor_info& t, const axis_order& order,
+                          std::vector<std::vector<std::uint64_t>>& counts) {
+  const auto numbers = read_integers(file, t);
+  if (!numbers) return tl::unexpected(numbers.error());
+  std::array<std::uint64_t, 4> size{1, 1, 1, 1};
+  for (std::size_t i = 0; i < t.rank; ++i) size[i] = t.sizes[i];
+  const std::array<std::uint64_t, 4> pitch{size[1] * size[2], size[2], 1, 0};
+  const std::uint64_t layers = size[order.layer];
+  const std::uint64_t experts = size[order.expert];
+  if (counts.empty()) counts.assign(layers, std::vector<std::uint64_t>(experts, 0));
+  if (counts.size() != layers || counts[0].size() != experts) {
+    return fail(reason::file_malformed, file.name(),
+                fmt::format("tensor {} has {} layers of {} experts; the ones before have {} of {}; "
+                            "--tensor chooses one",
+                            printable(t.name), layers, experts, counts.size(), counts[0].size()));
+  }
+  for (std::uint64_t s = 0; s < size[order.step]; ++s) {
+    for (std::uint64_t l = 0; l < layers; ++l) {
+      for (std::uint64_t e = 0; e < experts; ++e) {
+        const std::int64_t n =
+            (*numbers)[s * pitch[order.step] + l * pitch[order.layer] + e * pitch[order.expert]];
+        const bool over = n < 0 || __builtin_add_overflow(
+                                       counts[l][e], static_cast<std::uint64_t>(n), &counts[l][e]);
+        if (!over) continue;
+        return fail(reason::file_malformed, file.name(),
+                    fmt::format("tensor {} layer {} expert {}: {} is no count", printable(t.name),
+                                l, e, n));
+      }
+    }
+  }
+  return {};
+}
+
+// The number N of a name that ends with layerN.
+bool layer_number(std::string_view name, std::uint16_t& into) {
+  const auto at = name.rfind("layer");
+  if (at == std::string_view::npos) return false;
+  const std::string_view digits = name.substr(at + 5);
+  const auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), into);
+  return !digits.empty() && wrong == std::errc{} && end == digits.data() + digits.size();
+}
+
+}  // namespace
+
+expected<read_loads> loads_from_counts(const load_source& source) {
+  auto file = tensor_file::open(source.counts);
+  if (!file) return tl::unexpected(file.error());
+  const auto tensors = chosen(**file, source);
+  if (!tensors) return tl::unexpected(tensors.error());
+  std::vector<std::vector<std::uint64_t>> counts;
+  for (const tensor_info* t : *tensors) {
+    const auto order = axes_of(!source.axes.empty() ? source.axes
+                               : t->rank == 3       ? "step,layer,expert"
+                                                    : "layer,expert");
+    if (!order) return tl::unexpected(order.error());
+    const std::size_t rank = order->step == 3 ? 2 : 3;
+    if (t->rank != rank) {
+      return fail(reason::file_malformed, (*file)->name(),
+                  fmt::format("tensor {} is {}; {} dimensions are needed; --tensor chooses one, "
+                              "--axes names its dimensions",
+                              printable(t->name), shape_text(*t->type, t->shape()), rank));
+    }
+    if (auto added = add_counts(**file, *t, *order, counts); !added)
+      return tl::unexpected(added.error());
+  }
+  read_loads out;
+  const std::size_t experts = counts.empty() ? 0 : counts[0].size();
+  const std::uint32_t told = metadata_number((*file)->header(), "num_experts");
+  const std::uint32_t wanted = source.experts != 0 ? source.experts : told;
+  if (experts == 0 || experts > k_experts_max || counts.size() > k_layers_max ||
+      (wanted != 0 && wanted != experts)) {
+    return fail(reason::file_malformed, (*file)->name(),
+                fmt::format("{} layers of {} experts; {} expected; is another --axes meant?",
+                            counts.size(), experts,
+                            wanted != 0 ? fmt::format("{} experts are", wanted)
+                                        : "at most 1024 layers of 4096 are"));
+  }
+  const auto layers = layers_of(**file, counts.size());
+  if (!layers) return tl::unexpected(layers.error());
+  out.loads = {static_cast<std::uint32_t>(experts), *layers, std::move(counts)};
+  out.top_k = metadata_number((*file)->header(), "top_k");
+  out.told = fmt::format("{}: {} tensor(s), {} layers, {} experts", (*file)->name(),
+                         tensors->size(), layers->size(), experts);
+  return out;
+}
+
+expected<read_loads> loads_from_trace(const load_source& source) {
+  auto file = tensor_file::open(source.trace);
+  if (!file) return tl::unexpected(file.error());
+  const auto tensors = chosen(**file, source);
+  if (!tensors) return tl::unexpected(tensors.error());
+  const std::uint32_t told = metadata_number((*file)->header(), "num_experts");
+  const std::uint32_t experts = source.experts != 0 ? source.experts : told;
+  if (experts == 0 || experts > k_experts_max) {
+    return fail(reason::config_invalid, "--experts", experts == 0 ? "not given" : "too large",
+                "1 to 4096, or --model: a trace does not say how many there are");
+  }
+  read_loads out;
+  table sums;
+  std::size_t used = 0;
+  for (const tensor_info* t : *tensors) {
+    std::uint16_t layer = 0;
+    if (!layer_number(t->name, layer)) continue;
+    if (t->rank != 2) {
+      return fail(reason::file_malformed, (*file)->name(),
+                  fmt::format("tensor {} is {}; rows of expert ids are needed", printable(t->name),
+                              shape_text(*t->type, t->shape())));
+    }
+    const auto ids = read_integers(**file, *t);
+    if (!ids) return tl::unexpected(ids.error());
+    auto& counts = sums.by_layer[layer];
+    counts.resize(experts, 0);
+    for (std::size_t i = 0; i < ids->size(); ++i) {
+      const std::int64_t id = (*ids)[i];
+      if (id == -1) continue;
+      if (id < 0 || id >= std::int64_t{experts}) {
+        return fail(reason::file_malformed, (*file)->name(),
+                    fmt::format("tensor {} row {}: expert {} of {}", printable(t->name),
+                                i / t->sizes[1], id, experts));
+      }
+      ++counts[static_cast<std::size_t>(id)];
+    }
+    out.top_k = static_cast<std::uint32_t>(t->sizes[1]);
+    ++used;
+  }
+  if (used == 0)
+    return fail(reason::file_malformed, (*file)->name(),
+                fmt::format("it has no tensor {}layerN with expert ids", source.prefix));
+  out.loads.experts = experts;
+  for (auto& [layer, counts] : sums.by_layer) {
+    out.loads.layers.push_back(layer_id{layer});
+    out.loads.counts.push_back(std::move(counts));
+  }
+  out.told = fmt::format("{}: {} trace(s), {} layers, {} experts", (*file)->name(), used,
+                         out.loads.layers.size(), experts);
+  return out;
+}
+
+}  // namespace moetier::cli

@@ -1,0 +1,194 @@
+// `moetier plan` as a user runs it: files in, table or JSON and files out, errors with their place.
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+
+#include "actors/cli/command_line.hpp"
+#include "actors/cli/commands.hpp"
+#include "actors/cli/plan_advice.hpp"
+#include "eplb/plan_file.hpp"
+
+namespace moetier::cli {
+namespace {
+
+struct outcome {
+  int code = 0;
+  std::string out;
+  std::string error;
+};
+
+class plan_command : public testing::Test {
+ protected:
+  plan_command() : folder_(testing::TempDir() + "plan_command_test/") {
+    std::filesystem::create_directories(folder_);
+  }
+  ~plan_command() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return folder_ + name; }
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+  static std::string text_of(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  static outcome run(std::vector<std::string> words) {
+    std::vector<const char*> argv{"moetier", "plan"};
+    for (const std::string& w : words) argv.push_back(w.c_str());
+    testing::internal::CaptureStdout();
+    const auto parsed = parse_command_line(static_cast<int>(argv.size()), argv.data());
+    outcome o;
+    if (const auto* line = std::get_if<command_line>(&parsed)) {
+      const auto code = run_plan(*line);
+      o.code = static_cast<int>(code ? *code : exit_code_of(code.error()));
+      if (!code) o.error = code.error().text;
+    } else {
+      o.code = static_cast<int>(std::get<exit_code>(parsed));
+    }
+    std::fflush(stdout);
+    o.out = testing::internal::GetCapturedStdout();
+    return o;
+  }
+
+  std::string loads(const std::string& name = "loads.csv",
+                    const std::string& rows = "0,120,30,30,10,5,5\n1,10,10,80,70,20,10\n") const {
+    return file(name, "layer,e0,e1,e2,e3,e4,e5\n" + rows);
+  }
+
+ private:
+  std::string folder_;
+};
+
+TEST_F(plan_command, writes_a_plan_that_reads_back_and_shows_its_gain) {
+  const outcome o = run({"--counts", loads(), "--workers", "2", "--out", path("p.json")});
+  ASSERT_EQ(o.code, 0) << o.error;
+  EXPECT_NE(o.out.find("    0   0.5556  1.0000        100.00  window_wrap"), std::string::npos)
+      << o.out;
+  EXPECT_NE(o.out.find("serve it with: moetier up --model DIR --placement"), std::string::npos);
+  const auto plan = eplb::read_plan_file(text_of(path("p.json")), "p.json");
+  ASSERT_TRUE(plan.has_value()) << plan.error().text;
+  EXPECT_EQ(plan->draft.slots_per_worker, (std::vector<std::uint32_t>{4, 4}));
+}
+
+TEST_F(plan_command, prints_one_json_document) {
+  const outcome o = run({"--counts", loads(), "--workers", "2", "-o", "json"});
+  const auto d = nlohmann::json::parse(o.out);
+  EXPECT_EQ(d["schema"], "moetier.plan/1");
+  EXPECT_EQ(d["layers"].size(), 2U);
+  EXPECT_NEAR(d["layers"][0]["balancedness_without"].get<double>(), 100.0 / 180, 1e-9);
+  EXPECT_GT(d["percent_of_optimal"]["worst"].get<double>(), 99.9);
+}
+
+TEST_F(plan_command, repairs_an_old_plan_within_its_budget) {
+  ASSERT_EQ(run({"--counts", loads(), "--workers", "3", "--out", path("p.json")}).code, 0);
+  const std::string other = loads("other.csv", "0,5,5,10,30,30,120\n1,80,70,10,10,10,20\n");
+  std::vector<std::uint64_t> copies;
+  for (const char* budget : {"0", "1", "8"}) {
+    const outcome o = run({"--counts", other, "--from", path("p.json"), "--budget", budget, "--out",
+                           path("q.json"), "-o", "json"});
+    ASSERT_EQ(o.code, 0) << o.error;
+    const auto d = nlohmann::json::parse(o.out);
+    copies.push_back(d["copies"]);
+    const auto q = eplb::read_plan_file(text_of(path("q.json")), "q.json");
+    EXPECT_EQ(q->moves.size(), copies.back());
+  }
+  EXPECT_EQ(copies[0], 0U);
+  EXPECT_LE(copies[1], 2U);  // one a layer
+  EXPECT_GE(copies[2], copies[1]);
+  // In bytes over all layers: one expert fits.
+  const outcome o = run({"--counts", other, "--from", path("p.json"), "--budget", "15MiB",
+                         "--expert-size", "10MiB", "-o", "json"});
+  const auto d = nlohmann::json::parse(o.out);
+  EXPECT_LE(d["copies"].get<int>(), 1);
+  EXPECT_EQ(d["bytes"]["nvlink"].get<std::uint64_t>(), d["copies"].get<std::uint64_t>() * 10485760);
+}
+
+TEST_F(plan_command, goes_through_the_other_engines_file_and_back) {
+  ASSERT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("p.json")}).code, 0);
+  outcome o = run({"--from", path("p.json"), "--export", path("t.json")});
+  ASSERT_EQ(o.code, 0) << o.error;
+  EXPECT_NE(o.out.find("it has no word for shares: they are lost"), std::string::npos) << o.out;
+  EXPECT_EQ(
+      run({"--from", path("t.json"), "--out", path("q.json")}).error,
+      "setting --workers is not given; allowed: a number: assignments do not say how many workers "
+      "there are");
+  o = run({"--from", path("t.json"), "--workers", "2", "--out", path("q.json")});
+  ASSERT_EQ(o.code, 0) << o.error;
+  const auto p = eplb::read_plan_file(text_of(path("p.json")), "p.json");
+  const auto q = eplb::read_plan_file(text_of(path("q.json")), "q.json");
+  EXPECT_EQ(p->draft.layers[1].slots, q->draft.layers[1].slots);
+}
+
+TEST_F(plan_command, says_what_lacks) {
+  EXPECT_EQ(run({}).error,
+            "setting --counts is not given; allowed: a file of loads; or --trace, or --from to "
+            "convert a plan");
+  EXPECT_EQ(run({"--counts", loads()}).error,
+            "setting --workers is not given; allowed: how many workers to plan for");
+  const outcome o = run({"--counts", loads(), "--workers", "4", "--slots", "5"});
+  EXPECT_EQ(o.code, 4);
+  EXPECT_EQ(o.error,
+            "6 experts cannot be divided over 4 workers: --slots 5 over all workers are too few; "
+            "at least 6 "
+            "are needed, 12 give every worker the same number and one to spare");
+  EXPECT_EQ(run({"--counts", path("none.csv"), "--workers", "2"}).code, 7);
+  EXPECT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("no/p.json")}).code, 7);
+  EXPECT_EQ(run({"--counts", loads(), "--slots-per-worker", "4,4", "--workers", "3"}).error,
+            "setting --slots-per-worker is 2 numbers; allowed: 3, one a worker");
+  ASSERT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("p.json")}).code, 0);
+  EXPECT_EQ(run({"--counts", loads(), "--from", path("p.json"), "--workers", "3"}).code, 4);
+  EXPECT_EQ(run({"--counts", loads(), "--from", path("p.json"), "--budget", "1GiB"}).error,
+            "setting --expert-size is not given; allowed: a size, as the budget is in bytes");
+  EXPECT_EQ(run({"--counts", loads(), "--from", path("p.json"), "--budget", "much"}).code, 2);
+}
+
+TEST_F(plan_command, plans_uneven_workers) {
+  const outcome o =
+      run({"--counts", loads(), "--slots-per-worker", "5,2,2", "--out", path("p.json")});
+  ASSERT_EQ(o.code, 0) << o.error;
+  EXPECT_EQ(eplb::read_plan_file(text_of(path("p.json")), "p.json")->draft.slots_per_worker,
+            (std::vector<std::uint32_t>{5, 2, 2}));
+}
+
+TEST_F(plan_command, tells_how_many_wishes_go_unmet) {
+  const outcome o = run({"--counts", loads(), "--workers", "2", "--min-replicas", "2"});
+  EXPECT_NE(o.out.find("unmet: "), std::string::npos) << o.out;
+  EXPECT_EQ(run({"--counts", loads(), "--workers", "2", "--slots", "12", "--min-replicas", "2"})
+                .out.find("unmet: "),
+            std::string::npos);
+}
+
+TEST(plan_advice, follows_times_and_network) {
+  advise_options o{.attention_us = 150,
+                   .experts_us = 100,
+                   .leg_us = 57,
+                   .tpot_ms = 50,
+                   .layers = 58,
+                   .hidden_size = 7168,
+                   .top_k = 8};
+  auto a = advise(o);
+  ASSERT_TRUE(a.has_value());
+  EXPECT_FALSE(a->colocated);
+  EXPECT_EQ(a->micro_batches, 3U);
+  EXPECT_NEAR(a->ratio, 1.5, 1e-9);
+  EXPECT_NEAR(a->ratio_network, 2.6, 0.05);
+  o.tpot_ms = 15;
+  EXPECT_TRUE(advise(o)->colocated);  // both ways do not fit
+  o.tpot_ms = 50;
+  o.leg_us = 250;
+  EXPECT_EQ(advise(o)->why, "it would take 5 micro-batches to hide the way; at most 4 pay");
+  o.leg_us = 57;
+  o.tokens = 1024;
+  EXPECT_EQ(advise(o)->why, "a worker's network serves 0.33 attention GPUs, less than one");
+  o.top_k = 0;
+  EXPECT_EQ(
+      advise(o).error().text,
+      "setting --top-k is not given; allowed: a value above 0 (--model tells the last three)");
+}
+
+}  // namespace
+}  // namespace moetier::cli

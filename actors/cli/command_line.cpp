@@ -264,6 +264,33 @@ class builder final {
         },
         "router logits: normal (default), balanced or zipf[:ALPHA]");
     add_bench_kernels(*bench);
+    add_bench_plan(*bench);
+  }
+
+  void add_bench_plan(CLI::App& bench) {
+    plan_bench_options& o = into_.plan_bench;
+    CLI::App* plan =
+        add(bench, "plan", "plans beside the reference greedy's: balance, copies, time",
+            command::bench_plan);
+    plan->add_option("--part", o.part,
+                     "one part: planned, realised, split, small_batch (all unless given)");
+    plan->add_option("--domains", o.domains,
+                     "recorded loads: safetensors [layer, expert], one tensor a domain");
+    plan->add_option("--trace", o.trace, "recorded ids: safetensors DOMAIN.layerN [rows, k]");
+    plan->add_option("--trace-experts", o.trace_experts, "experts of --trace")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    plan->add_option("--layers", o.layers, "of a drifting trace")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    plan->add_option("--windows", o.windows, "that are judged")
+        ->check(CLI::Range(1, 100'000))
+        ->capture_default_str();
+    plan->add_option("--seed", o.seed, "of all loads")->capture_default_str();
+    plan->add_option("--repeat", o.repeat, "measurements of each time; medians are shown")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
+    plan->add_option("--plots", o.plots, "folder for SVG plots of the realised part");
   }
 
   void add_bench_kernels(CLI::App& bench) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "actors/cli/bench_load.hpp"
+#include "actors/cli/bench_plan.hpp"
 #include "actors/cli/exit_code.hpp"
 #include "actors/cli/plan_options.hpp"
 #include "actors/cli/resolve_inputs.hpp"
@@ -25,6 +26,7 @@ enum class command : std::uint8_t {
   forward,
   bench_tier,
   bench_kernels,
+  bench_plan,
   resolve,
   plan,
   adapters_list,
@@ -87,6 +89,7 @@ struct command_line {
   kernels_options kernels;
   resolve_options resolve;
   plan_options plan;
+  plan_bench_options plan_bench;
   adapter_options adapter;
 };
 

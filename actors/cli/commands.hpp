@@ -15,6 +15,7 @@ expected<exit_code> run_adapters(const command_line& line);  // list, load, drop
 expected<exit_code> run_forward(const command_line& line, const config::settings& settings);
 expected<exit_code> run_bench_tier(const command_line& line, const config::settings& settings);
 expected<exit_code> run_bench_kernels(const command_line& line);
+expected<exit_code> run_bench_plan(const command_line& line);
 expected<exit_code> run_plan(const command_line& line);
 expected<exit_code> run_resolve(const command_line& line, const config::settings& settings);
 

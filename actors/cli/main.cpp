@@ -150,6 +150,7 @@ int ask(const command_line& line, const config::settings& settings) {
       case command::bench_tier: return run_bench_tier(line, settings);
       case command::resolve: return run_resolve(line, settings);
       case command::plan: return run_plan(line);
+      case command::bench_plan: return run_bench_plan(line);
       case command::bench_kernels: return run_bench_kernels(line);
       case command::adapters_list:
       case command::adapters_load:

@@ -11,8 +11,8 @@ struct load_source {
   std::string counts{};  // safetensors or CSV
   std::string trace{};   // safetensors of expert ids
   std::string prefix{};
-  std::string tensor{};         // empty = all of them, summed
-  std::string axes{};           // "layer,sample,expert"; empty = by rank
+  std::string tensor{};       // empty = all of them, summed
+  std::string axes{};         // "layer,sample,expert"; empty = by rank
   std::uint32_t experts = 0;  // 0 = as the file or the model says
 };
 

@@ -113,10 +113,10 @@ std::string moves_text(const plan_report& r) {
 
 std::string plan_text(const plan_report& r, const plan_options& o) {
   std::string text;
-  if (!r.loads_told.empty()) text += "loads    " + r.loads_told + "\n";
-  text += "plan     " + shape_text(r.plan->draft) + "\n";
+  if (!r.loads_told.empty()) text += fmt::format("loads    {}\n", r.loads_told);
+  text += fmt::format("plan     {}\n", shape_text(r.plan->draft));
   if (!r.loads_told.empty()) {
-    text += "\n" + gains_text(r) + "\n" + balance_text(r);
+    text += fmt::format("\n{}\n{}", gains_text(r), balance_text(r));
     if (r.repaired) text += moves_text(r);
   }
   if (r.unmet.experts_below_min_replicas > 0) {

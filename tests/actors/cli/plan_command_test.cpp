@@ -21,7 +21,7 @@ struct outcome {
 
 class plan_command : public testing::Test {
  protected:
-  plan_command() : folder_(testing::TempDir() + "plan_command_test/") {
+  plan_command() : folder_(std::filesystem::path(testing::TempDir()) / "plan_command_test" / "") {
     std::filesystem::create_directories(folder_);
   }
   ~plan_command() override { std::filesystem::remove_all(folder_); }

@@ -8,6 +8,7 @@
 #include "eplb/balance/balance.hpp"
 #include "eplb/balance/bound.hpp"
 #include "eplb/load/drift.hpp"
+#include "eplb/load/plan_load.hpp"
 #include "eplb/migration/gates.hpp"
 #include "eplb/migration/slot_copy.hpp"
 #include "eplb/planner/reference_global.hpp"
@@ -104,8 +105,10 @@ void plan_replay::plan(const loads& w, replayed_window& into) {
     std::vector<std::uint8_t> fixed(layout_.slots(), 0);
     for (std::size_t s = 0; s < fixed.size(); ++s)
       fixed[s] = written_[s] != 0 && window_ - written_[s] < k_dwell_windows ? 1 : 0;
+    loads blended(experts_);
+    eplb::plan_load(w, faded_, blended);
     const auto out = repairer_.repair(
-        {.layout = &layout_, .slots = {}, .loads = w}, ours_,
+        {.layout = &layout_, .slots = {}, .loads = blended}, ours_,
         {.copies_max = eplb::copies_allowed(into.drift, switched_), .fixed = fixed});
     for (const eplb::slot_move& m : out.moves) written_[m.slot] = window_;
     into.ours_copies = static_cast<std::uint32_t>(out.moves.size());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "eplb/load/decayed_load.hpp"
+#include "eplb/load/plan_load.hpp"
 
 namespace moetier::eplb {
 namespace {
@@ -39,6 +40,12 @@ TEST(drift, is_a_switch_only_above_the_threshold_and_the_noise) {
   EXPECT_TRUE(is_switch(loads{1000, 600}, loads{600, 1000}, 1600));
   EXPECT_FALSE(is_switch(loads{1000, 900}, loads{900, 1000}, 1900));
   EXPECT_FALSE(is_switch(loads{2, 1}, loads{1, 2}, 3));  // too few to tell
+}
+
+TEST(plan_load, is_the_window_and_the_faded_mean_in_equal_parts) {
+  loads blended(2);
+  plan_load(loads{10, 0}, loads{256 * 4, 256 * 6}, blended);
+  EXPECT_EQ(blended, (loads{256 * 14, 256 * 6}));
 }
 
 TEST(decayed_load, gives_the_documented_values) {

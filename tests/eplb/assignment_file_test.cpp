@@ -33,7 +33,8 @@ TEST(assignment_file, says_when_shares_are_lost_and_refuses_empty_slots) {
   plan_draft d = *read_assignment_file(k_good, "a.json", 2, 0);
   d.layers[1].units = {32768, 65536, 65536, 32768};
   EXPECT_FALSE(write_assignment_file(d)->shares_lost);
-  d.layers[1].units = {32769, 65536, 65536, 32767};
+  d.layers[1].units.clear();
+  d.layers[0].units = {65536, 32769, 65536, 32767};
   EXPECT_TRUE(write_assignment_file(d)->shares_lost);
   d.layers[0].slots[3] = -1;
   EXPECT_EQ(write_assignment_file(d).error().text,

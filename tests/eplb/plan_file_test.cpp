@@ -103,6 +103,10 @@ TEST(plan_file, names_the_place_of_each_error_without_a_tier) {
 TEST(plan_file, sees_by_its_checksum_what_is_still_a_plan_but_another) {
   std::string text = plan_file_text(planned());
   const auto at = text.find("[40000,65536,65536,25536]");
+  ASSERT_NE(at, std::string::npos);
+  std::string replaced = text;
+  replaced.replace(replaced.find("\"replaced\":1"), 12, "\"replaced\":2");
+  EXPECT_FALSE(read_plan_file(replaced, "plan.json").has_value());
   text.replace(at, 6, "[40001");
   text.replace(text.find("25536]"), 6, "25535]");
   const auto f = read_plan_file(text, "plan.json");

@@ -26,13 +26,15 @@ TEST(balance, counts_workers_and_not_slots_where_slots_are_uneven) {
 }
 
 TEST(balance, takes_the_ratio_of_each_step_before_the_mean) {
-  balance_summary s(2);
+  balance_summary s(3);
   s.add(0, 1.0);
   s.add(0, 0.5);
   EXPECT_EQ(s.of(0), 0.75);
   EXPECT_EQ(s.mean(), 0.75);  // layer 1 had no load
   s.add(1, 0.25);
   EXPECT_EQ(s.mean(), 0.5);
+  EXPECT_EQ(s.worst(), 0.25);
+  s.add(2, 0.5);
   EXPECT_EQ(s.worst(), 0.25);
 }
 

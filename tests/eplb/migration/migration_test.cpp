@@ -71,6 +71,16 @@ TEST(migration, prefers_near_sources) {
   EXPECT_EQ(path({0, 1, 2, 4, 1, 2}), copy_path::disk);
 }
 
+TEST(migration, waits_for_a_busy_peer_rather_than_the_disk) {
+  const slot_layout layout = *slot_layout::even(3, 6);
+  const table from{{0, 1, 2, 3, 2, 3}};
+  const table to{{0, 1, 2, 0, 2, 0}};
+  const auto m = plan_migration({.layout = &layout, .from = from, .to = to, .blob_bytes = 1});
+  ASSERT_EQ(m.copies.size(), 2U);
+  EXPECT_EQ(m.copies[1].path, copy_path::nvlink);
+  EXPECT_EQ(m.copies[1].round, 1U);
+}
+
 TEST(migration, never_gives_a_worker_two_in_a_round) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const slot_layout layout = *slot_layout::even(6, 36);

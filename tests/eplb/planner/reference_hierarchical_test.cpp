@@ -29,6 +29,13 @@ TEST(reference_hierarchical, gives_the_published_vectors) {
                {7, 10, 6, 8, 6, 11, 8, 9, 2, 4, 5, 1, 5, 0, 3, 1}, 179.5, 144.5);
 }
 
+TEST(reference_hierarchical, replicates_the_first_of_equals) {
+  const auto placed = reference_hierarchical(loads{5, 5, 5, 5}, {1, 1, 2, 6});
+  ASSERT_TRUE(placed.has_value());
+  EXPECT_EQ(std::count(placed->begin(), placed->end(), 0), 2);
+  EXPECT_EQ(std::count(placed->begin(), placed->end(), 1), 2);
+}
+
 std::string refusal(hierarchy h) {
   const auto placed = reference_hierarchical(loads(12, 1), h);
   return placed ? "placed" : placed.error().text;

@@ -45,6 +45,14 @@ TEST(repair, does_nothing_below_its_gate) {
   EXPECT_EQ(slots, k_slots);
 }
 
+TEST(repair, stops_where_it_is_told_to) {
+  const slot_layout layout = *slot_layout::even(3, 9);
+  experts slots = k_slots;
+  const auto out = repaired(k_loads, layout, slots, {.copies_max = 8, .stop = 1.2});
+  EXPECT_NEAR(out.limit_after, 11.5, 1e-9);
+  EXPECT_EQ(out.moves.size(), 1U);
+}
+
 struct moving_case {
   slot_layout layout;
   loads before, after;
@@ -87,6 +95,41 @@ TEST(repair, never_raises_the_limit_and_keeps_its_budget) {
         EXPECT_NE(c.layout.worker_of(t.slots[i - 1]), c.layout.worker_of(t.slots[i]));
     }
   }
+}
+
+// Candidates are few and most are ruled out by bounds: what is chosen must still be what trying
+// every single replacement would choose, but for rare cases.
+TEST(repair, finds_the_best_single_copy) {
+  int equal = 0;
+  int cases = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    moving_case c = moving(seed);
+    exact_split split;
+    const auto limit_of = [&](const experts& slots) {
+      return split.solve({.layout = &c.layout, .slots = slots, .loads = c.after});
+    };
+    const double before = limit_of(c.slots);
+    double best = before;
+    const auto count = static_cast<std::uint32_t>(c.after.size());
+    const auto t = tables_of(c.slots, count);
+    for (std::uint32_t s = 0; s < c.slots.size(); ++s) {
+      const auto had = static_cast<std::uint32_t>(c.slots[s]);
+      if (t.offset[had + 1] - t.offset[had] < 2) continue;
+      for (std::uint32_t e = 0; e < count; ++e) {
+        if (holds(c.layout, c.slots, c.layout.worker_of(s), e)) continue;
+        c.slots[s] = static_cast<std::int32_t>(e);
+        best = std::min(best, limit_of(c.slots));
+      }
+      c.slots[s] = static_cast<std::int32_t>(had);
+    }
+    if (best > before * (1 - 1e-6)) continue;
+    const auto out = repaired(c.after, c.layout, c.slots, {.copies_max = 1, .start = 1, .stop = 1});
+    EXPECT_GE(out.limit_after, best * (1 - 1e-9)) << "seed " << seed;
+    equal += out.limit_after <= best * (1 + 1e-9) ? 1 : 0;
+    ++cases;
+  }
+  EXPECT_GT(cases, 150);
+  EXPECT_GE(equal, cases * 90 / 100) << cases;
 }
 
 TEST(repair, leaves_fixed_slots_and_full_workers_alone) {

@@ -33,6 +33,14 @@ TEST(window_wrap, gives_the_documented_vectors) {
             (std::vector<std::uint32_t>{16220, 65536, 16220, 65536, 16220, 65536, 16876, 0}));
 }
 
+// Nothing of expert 3 is left for the next worker, so its slot is for the hottest.
+TEST(window_wrap, leaves_no_empty_rest_of_an_expert_behind) {
+  const auto wrapped = window_wrap(loads{10, 10, 5, 5}, *slot_layout::even(3, 6));
+  ASSERT_TRUE(wrapped.has_value());
+  EXPECT_EQ(wrapped->slots, (experts{2, 3, 0, 1, 0, 1}));
+  EXPECT_EQ(wrapped->amounts, (loads{15, 15, 30, 0, 0, 30}));
+}
+
 void expect_exact(const loads& w, const slot_layout& layout, const std::string& where) {
   const auto wrapped = window_wrap(w, layout);
   ASSERT_TRUE(wrapped.has_value()) << where;

@@ -1,5 +1,7 @@
 #include "actors/cli/plan_loads.hpp"
 
+#include <array>
+
 #include "schemas/file/input_file.hpp"
 
 namespace moetier::cli {
@@ -7,13 +9,33 @@ namespace {
 
 constexpr std::size_t k_csv_bytes_max = std::size_t{64} << 20;
 
+expected<bool> is_csv(const std::string& file) {
+  if (file.ends_with(".csv")) return true;
+  const auto opened = input_file::open(file);
+  if (!opened) return tl::unexpected(opened.error());
+  std::array<std::byte, 9> first{};
+  if ((*opened)->size() < first.size()) return false;
+  if (auto read = (*opened)->read(0, first); !read) return tl::unexpected(read.error());
+  std::string text;
+  for (const std::byte b : first) text.push_back(static_cast<char>(b));
+  return text.find("layer") != std::string::npos;  // after a mark or a quote
+}
+
 }  // namespace
 
 expected<read_loads> read_plan_loads(const load_source& source) {
   if (!source.counts.empty() && !source.trace.empty())
     return fail(reason::config_invalid, "--trace", source.trace, "--counts or --trace, not both");
-  if (!source.trace.empty()) return loads_from_trace(source);
-  if (!source.counts.ends_with(".csv")) return loads_from_counts(source);
+  const std::string& file = source.trace.empty() ? source.counts : source.trace;
+  const auto csv = is_csv(file);
+  if (!csv) return tl::unexpected(csv.error());
+  if (!source.trace.empty()) {
+    if (*csv)
+      return fail(reason::file_malformed, file,
+                  "a trace is safetensors of expert ids; counts as CSV go to --counts");
+    return loads_from_trace(source);
+  }
+  if (!*csv) return loads_from_counts(source);
   const auto text = input_file::read_text(source.counts, k_csv_bytes_max);
   if (!text) return tl::unexpected(text.error());
   return loads_from_csv(*text, source.counts, source.experts);

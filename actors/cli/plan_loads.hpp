@@ -17,10 +17,10 @@ struct read_loads {
   std::string told;         // one line: what was summed
 };
 
-// By the file's name: .csv is CSV, everything else safetensors.
+// A file named .csv or that begins with the head's word is CSV, everything else safetensors.
 expected<read_loads> read_plan_loads(const load_source& source);
 
-// `layer,e0,e1,...` and a row of whole numbers per layer; rows of the same layer are summed.
+// The head `layer,e0,e1,...` and a row of whole numbers per layer; rows of one layer are summed.
 // `text` is the file's content, `file` names it in errors.
 expected<read_loads> loads_from_csv(std::string_view text, const std::string& file,
                                     std::uint32_t experts);

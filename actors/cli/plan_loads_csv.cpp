@@ -42,7 +42,7 @@ expected<read_loads> loads_from_csv(std::string_view text, const std::string& fi
   std::map<std::uint16_t, std::vector<std::uint64_t>> by_layer;
   std::size_t number = 0;
   std::size_t rows = 0;
-  std::size_t width = experts;  // of a row, less the layer; 0 = not known yet
+  std::size_t width = 0;  // experts of a row; 0 = the head has not been seen
   while (!text.empty()) {
     const auto end = text.find('\n');
     const std::string_view line = text.substr(0, end);
@@ -50,24 +50,29 @@ expected<read_loads> loads_from_csv(std::string_view text, const std::string& fi
     ++number;
     if (trimmed(line).empty()) continue;
     const auto cells = cells_of(line);
-    std::uint64_t layer = 0;
-    if (!number_of(cells[0], layer)) {
-      if (rows == 0 && cells[0] == "layer") {  // the head
-        if (width != 0 && cells.size() != width + 1) {
-          return refuse(fmt::format("line {} names {} experts; {} are expected", number,
-                                    cells.size() - 1, width));
-        }
-        width = cells.size() - 1;
-        continue;
+    if (width == 0) {  // the head: without it a row could as well begin with a load
+      if (cells[0] != "layer")
+        return refuse(fmt::format("line {} begins with {}; the head layer,e0,e1,... is needed",
+                                  number, printable(cells[0])));
+      width = cells.size() - 1;
+      for (std::size_t e = 0; e < width; ++e) {
+        if (cells[e + 1] != fmt::format("e{}", e))
+          return refuse(fmt::format("line {}, column {} is headed {}; e{} is expected", number,
+                                    e + 2, printable(cells[e + 1]), e));
       }
-      return refuse(
-          fmt::format("line {} begins with {}; a layer's number or the head "
-                      "layer,e0,e1,... is needed",
-                      number, printable(cells[0])));
+      if (width == 0 || width > k_experts_max || (experts != 0 && width != experts)) {
+        return refuse(fmt::format("line {} names {} experts; {} expected", number, width,
+                                  experts != 0 ? fmt::format("{} are", experts)
+                                               : fmt::format("1 to {} are", k_experts_max)));
+      }
+      continue;
     }
+    std::uint64_t layer = 0;
+    if (!number_of(cells[0], layer))
+      return refuse(fmt::format("line {} begins with {}; a layer's number is needed", number,
+                                printable(cells[0])));
     if (layer >= 65536)
       return refuse(fmt::format("line {}: layer {} is above 65535", number, layer));
-    if (width == 0) width = cells.size() - 1;
     if (cells.size() != width + 1) {
       return refuse(fmt::format("line {} has {} numbers after the layer; {} are expected", number,
                                 cells.size() - 1, width));
@@ -86,9 +91,6 @@ expected<read_loads> loads_from_csv(std::string_view text, const std::string& fi
     ++rows;
   }
   if (by_layer.empty()) return refuse("it has no row of loads");
-  if (width == 0 || width > k_experts_max) {
-    return refuse(fmt::format("{} experts; 1 to {} are allowed", width, k_experts_max));
-  }
   read_loads out;
   out.loads.experts = static_cast<std::uint32_t>(width);
   for (auto& [layer, counts] : by_layer) {

@@ -121,7 +121,7 @@ expected<void> add_counts(const tensor_file& file, const tensor_info& t, const a
   if (counts.size() != layers || counts[0].size() != experts) {
     return fail(reason::file_malformed, file.name(),
                 fmt::format("tensor {} has {} layers of {} experts; the ones before have {} of {}; "
-                            "--tensor chooses one",
+                            "--tensor chooses one, --axes names their dimensions",
                             printable(t.name), layers, experts, counts.size(), counts[0].size()));
   }
   for (std::uint64_t s = 0; s < size[order.step]; ++s) {

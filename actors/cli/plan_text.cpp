@@ -52,6 +52,13 @@ std::string shape_text(const eplb::plan_draft& d) {
       *least == *most ? std::to_string(*least) : fmt::format("{} to {}", *least, *most));
 }
 
+std::size_t empty_slots(const eplb::plan_draft& d) {
+  std::size_t count = 0;
+  for (const eplb::draft_layer& l : d.layers)
+    count += static_cast<std::size_t>(std::count(l.slots.begin(), l.slots.end(), -1));
+  return count;
+}
+
 std::string gains_text(const plan_report& r) {
   const auto& gains = r.plan->gains;
   std::vector<std::string> heads{"layer", "without"};
@@ -81,7 +88,10 @@ std::string balance_text(const plan_report& r) {
   const auto line = [](const char* name, const spread& s) {
     return fmt::format("  {:<14}{:.4f}  worst layer {:.4f}\n", name, s.mean, s.worst);
   };
-  std::string text = "balancedness (mean load of the workers / largest; 1 = nobody waits):\n";
+  std::string text =
+      "balancedness (mean load of the workers / largest; 1 = nobody waits; without plan every "
+      "expert\n"
+      "lies once, in order):\n";
   text += line("without plan", spread_of(gains, [](auto& g) { return g.balancedness_without; }));
   if (r.repaired)
     text += line("plan before", spread_of(gains, [](auto& g) { return g.balancedness_before; }));
@@ -118,6 +128,9 @@ std::string plan_text(const plan_report& r, const plan_options& o) {
   if (!r.loads_told.empty()) {
     text += fmt::format("\n{}\n{}", gains_text(r), balance_text(r));
     if (r.repaired) text += moves_text(r);
+  }
+  if (const std::size_t empty = empty_slots(r.plan->draft); empty > 0) {
+    text += fmt::format("note: {} slot(s) stay empty: no worker holds an expert twice\n", empty);
   }
   if (r.unmet.experts_below_min_replicas > 0) {
     text += fmt::format("unmet: {} expert(s) have fewer than {} replicas\n",

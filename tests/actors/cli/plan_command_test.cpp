@@ -146,6 +146,17 @@ TEST_F(plan_command, says_what_lacks) {
   EXPECT_EQ(run({"--counts", loads(), "--from", path("p.json"), "--budget", "much"}).code, 2);
 }
 
+TEST_F(plan_command, knows_csv_by_its_head_whatever_the_name) {
+  EXPECT_EQ(run({"--counts", loads("loads.txt"), "--workers", "2"}).code, 0);
+  EXPECT_NE(run({"--trace", loads(), "--workers", "2"}).error.find("counts as CSV go to --counts"),
+            std::string::npos);
+}
+
+TEST_F(plan_command, says_how_many_slots_stay_empty) {
+  const outcome o = run({"--counts", loads(), "--workers", "2", "--slots", "100"});
+  EXPECT_NE(o.out.find("note: 176 slot(s) stay empty"), std::string::npos) << o.out;
+}
+
 TEST_F(plan_command, plans_uneven_workers) {
   const outcome o =
       run({"--counts", loads(), "--slots-per-worker", "5,2,2", "--out", path("p.json")});

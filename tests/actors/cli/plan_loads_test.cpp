@@ -23,10 +23,9 @@ TEST(plan_loads, csv_sums_the_rows_of_a_layer) {
   EXPECT_EQ(read->loads.layers, (std::vector<layer_id>{layer_id{3}, layer_id{4}}));
   EXPECT_EQ(read->loads.counts, (counts{{5, 6}, {11, 22}}));
   EXPECT_EQ(read->loads.experts, 2U);
-  // The head may lack; spreadsheets write a mark and quotes.
+  // Spreadsheets write a mark and quotes.
   EXPECT_EQ(loads_from_csv("\xef\xbb\xbf\"layer\",\"e0\"\n0,7\n", "l.csv", 0)->loads.counts,
             (counts{{7}}));
-  EXPECT_EQ(loads_from_csv("0,7,8\n", "l.csv", 2)->loads.counts, (counts{{7, 8}}));
 }
 
 TEST(plan_loads, csv_errors_name_line_and_expert) {
@@ -39,17 +38,22 @@ TEST(plan_loads, csv_errors_name_line_and_expert) {
             malformed + "line 2, expert 0: -1 is no whole number");
   EXPECT_EQ(csv_refusal("layer,e0,e1\n0,1\n"),
             malformed + "line 2 has 1 numbers after the layer; 2 are expected");
-  EXPECT_EQ(
-      csv_refusal("e0,e1\n0,1\n"),
-      malformed + "line 1 begins with e0; a layer's number or the head layer,e0,e1,... is needed");
+  EXPECT_EQ(csv_refusal("10,20,30\n5,5,5\n"),
+            malformed + "line 1 begins with 10; the head layer,e0,e1,... is needed");
+  EXPECT_EQ(csv_refusal("layer;e0;e1\n0;1;2\n"),
+            malformed + "line 1 begins with layer;e0;e1; the head layer,e0,e1,... is needed");
+  EXPECT_EQ(csv_refusal("layer,e1,e0\n0,1,2\n"),
+            malformed + "line 1, column 2 is headed e1; e0 is expected");
   EXPECT_EQ(csv_refusal("layer,e0,e1\n0,1,2\n", 3),
             malformed + "line 1 names 2 experts; 3 are expected");
-  EXPECT_EQ(csv_refusal("0,18446744073709551615\n0,1\n"),
-            malformed + "line 2, expert 0: the sum is beyond 64 bits");
-  EXPECT_EQ(csv_refusal("65536,1\n"), malformed + "line 1: layer 65536 is above 65535");
+  EXPECT_EQ(csv_refusal("layer,e0\nx,1\n"),
+            malformed + "line 2 begins with x; a layer's number is needed");
+  EXPECT_EQ(csv_refusal("layer,e0\n0,18446744073709551615\n0,1\n"),
+            malformed + "line 3, expert 0: the sum is beyond 64 bits");
+  EXPECT_EQ(csv_refusal("layer,e0\n65536,1\n"), malformed + "line 2: layer 65536 is above 65535");
   EXPECT_EQ(csv_refusal("layer,e0\n"), malformed + "it has no row of loads");
   EXPECT_EQ(csv_refusal(""), malformed + "it has no row of loads");
-  EXPECT_EQ(csv_refusal("0\n"), malformed + "0 experts; 1 to 4096 are allowed");
+  EXPECT_EQ(csv_refusal("layer\n"), malformed + "line 1 names 0 experts; 1 to 4096 are expected");
 }
 
 struct safetensors {

@@ -195,5 +195,42 @@ TEST(coordinator_first_plan, a_placement_file_is_obeyed) {
             (std::vector<std::int32_t>{3, 2, 1, 0, 3}));
 }
 
+TEST(coordinator_first_plan, live_replicas_take_over_the_files_shares_of_a_lost_worker) {
+  bench b;
+  b.options.placement_file_name = "plan.json";
+  b.options.placement_file_text =
+      R"({"format":1,"experts":4,"slots_per_worker":[3,2],"layers":[)"
+      R"({"layer":0,"slots":[0,1,2,3,0],"shares":[60000,65536,65536,65536,5536]},)"
+      R"({"layer":1,"slots":[3,2,1,0,3]}]})";
+  b.start();
+  b.join("a", 11, 0);
+  b.join("b", 12, 2);
+  ASSERT_TRUE(b.view().ready) << b.view().not_ready_reasons.at(0);
+  const auto units = [&](std::size_t layer) {
+    const auto u = b.snapshot()->shares.units(layer);
+    return std::vector<std::uint32_t>(u.begin(), u.end());
+  };
+  EXPECT_EQ(units(0), (std::vector<std::uint32_t>{60000, 65536, 65536, 65536, 5536}));
+  EXPECT_EQ(units(1), (std::vector<std::uint32_t>{32768, 65536, 65536, 65536, 32768}));
+  b.lose_link("a");
+  EXPECT_EQ(units(0), (std::vector<std::uint32_t>{0, 0, 0, 65536, 65536}));
+}
+
+TEST(coordinator_first_plan, shares_that_do_not_sum_up_are_refused_before_anything_loads) {
+  bench b;
+  b.options.placement_file_name = "plan.json";
+  b.options.placement_file_text =
+      R"({"format":1,"experts":4,"slots_per_worker":[3,2],"layers":[)"
+      R"({"layer":0,"slots":[0,1,2,3,0],"shares":[60000,65536,65536,65536,5535]},)"
+      R"({"layer":1,"slots":[3,2,1,0,3]}]})";
+  b.start();
+  b.join("a", 11, 0);
+  b.join("b", 12, 2);
+  EXPECT_FALSE(b.view().ready);
+  EXPECT_NE(b.view().not_ready_reasons.at(0).find("layer 0 expert 0: shares sum to 65535"),
+            std::string::npos)
+      << b.view().not_ready_reasons.at(0);
+}
+
 }  // namespace
 }  // namespace moetier::coordinator

@@ -90,7 +90,7 @@ void robust_shares::build(const split_problem& p, std::span<const load_sample> s
     if (total_[v] > 0) weight_[v] = static_cast<float>(samples[v].weight / weights);
   for (std::uint32_t e = 0; e < experts; ++e) {
     if (row_of_[e] == k_none) continue;
-    float* own = &flow_[std::size_t{row_of_[e]} * lanes_];
+    float* __restrict own = &flow_[std::size_t{row_of_[e]} * lanes_];
     for (std::size_t v = 0; v < samples.size(); ++v) {
       own[v] = static_cast<float>(samples[v].loads[e]) * total_[v];
       mean_[row_of_[e]] += own[v] * weight_[v];
@@ -105,26 +105,31 @@ void robust_shares::build(const split_problem& p, std::span<const load_sample> s
         arcs_[own_units_[row_of_[e]]++] = {s, row_of_[e], g};
         continue;
       }
-      float* own = &base_[std::size_t{g} * lanes_];
+      float* __restrict own = &base_[std::size_t{g} * lanes_];
       for (std::size_t v = 0; v < samples.size(); ++v)
         own[v] += static_cast<float>(samples[v].loads[e]) * total_[v];
     }
   }
 }
 
-void robust_shares::worker_loads(std::span<const float> shares) {
+template <std::uint32_t Lanes>
+void robust_shares::load_workers(std::span<const float> shares) {
   std::copy(base_.begin(), base_.end(), load_.begin());
   for (std::size_t a = 0; a < arcs_.size(); ++a) {
-    float* load = &load_[std::size_t{arcs_[a].worker} * lanes_];
-    const float* flow = &flow_[std::size_t{arcs_[a].row} * lanes_];
+    float* __restrict load = &load_[std::size_t{arcs_[a].worker} * lanes_];
+    const float* __restrict flow = &flow_[std::size_t{arcs_[a].row} * lanes_];
     const float x = shares[a];
-    for (std::uint32_t v = 0; v < lanes_; ++v) load[v] += x * flow[v];
+    for (std::uint32_t first = 0; first < lanes_; first += Lanes)
+      for (std::uint32_t v = 0; v < Lanes; ++v) load[first + v] += x * flow[first + v];
   }
   std::fill(most_.begin(), most_.end(), 0.0F);
-  for (std::size_t g = 0; g * lanes_ < load_.size(); ++g) {
-    for (std::uint32_t v = 0; v < lanes_; ++v) most_[v] = std::max(most_[v], load_[g * lanes_ + v]);
+  for (std::size_t at = 0; at < load_.size(); at += Lanes) {
+    float* __restrict most = &most_[at % lanes_];
+    for (std::uint32_t v = 0; v < Lanes; ++v) most[v] = std::max(most[v], load_[at + v]);
   }
 }
+
+void robust_shares::worker_loads(std::span<const float> shares) { load_workers<4>(shares); }
 
 double robust_shares::mean_maximum(std::span<const float> shares) {
   worker_loads(shares);
@@ -133,32 +138,36 @@ double robust_shares::mean_maximum(std::span<const float> shares) {
   return mean;
 }
 
-// One round: every share falls by how much its worker stands for the maximum, weighed by how much
-// of the expert the sample has.
+// Every share falls by how much its worker stands for the maximum, weighed by how much of the
+// expert the sample has.
+template <std::uint32_t Lanes>
 void robust_shares::step(float rate) {
-  worker_loads(shares_);
+  load_workers<Lanes>(shares_);
   std::fill(total_.begin(), total_.end(), 0.0F);
-  for (std::size_t g = 0; g * lanes_ < load_.size(); ++g) {
-    float* own = &load_[g * lanes_];
-    for (std::uint32_t v = 0; v < lanes_; ++v) {
-      own[v] = fast_exp(k_sharpness * (own[v] - most_[v]));
-      total_[v] += own[v];
+  for (std::size_t at = 0; at < load_.size(); at += Lanes) {
+    const float* __restrict most = &most_[at % lanes_];
+    float* __restrict total = &total_[at % lanes_];
+    float* __restrict own = &load_[at];
+    for (std::uint32_t v = 0; v < Lanes; ++v) {
+      own[v] = fast_exp(k_sharpness * (own[v] - most[v]));
+      total[v] += own[v];
     }
   }
   for (std::uint32_t v = 0; v < lanes_; ++v) total_[v] = weight_[v] / total_[v];
-  for (std::size_t g = 0; g * lanes_ < load_.size(); ++g) {
-    float* own = &load_[g * lanes_];
-    for (std::uint32_t v = 0; v < lanes_; ++v) own[v] *= total_[v];
+  for (std::size_t at = 0; at < load_.size(); at += Lanes) {
+    const float* __restrict total = &total_[at % lanes_];
+    for (std::uint32_t v = 0; v < Lanes; ++v) load_[at + v] *= total[v];
   }
   for (std::size_t row = 0; row + 1 < arc_start_.size(); ++row) {
-    const float* flow = &flow_[row * lanes_];
+    const float* __restrict flow = &flow_[row * lanes_];
     const float factor = -rate / (mean_[row] + k_damping);
     float sum = 0;
     for (std::uint32_t a = arc_start_[row]; a < arc_start_[row + 1]; ++a) {
-      const float* pressure = &load_[std::size_t{arcs_[a].worker} * lanes_];
+      const float* __restrict pressure = &load_[std::size_t{arcs_[a].worker} * lanes_];
       float lane[4] = {};
-      for (std::uint32_t v = 0; v < lanes_; v += 4)
-        for (std::uint32_t i = 0; i < 4; ++i) lane[i] += pressure[v + i] * flow[v + i];
+      for (std::uint32_t first = 0; first < lanes_; first += Lanes)
+        for (std::uint32_t v = first; v < first + Lanes; v += 4)
+          for (std::uint32_t i = 0; i < 4; ++i) lane[i] += pressure[v + i] * flow[v + i];
       const float slope = (lane[0] + lane[1]) + (lane[2] + lane[3]);
       shares_[a] = std::max(shares_[a] * fast_exp(factor * slope), k_least_share);
       sum += shares_[a];
@@ -191,7 +200,11 @@ robust_outcome robust_shares::solve(split_problem p, std::span<const load_sample
   }
   robust_outcome outcome;
   outcome.mean_maximum_before = mean_maximum(old_);
-  for (int i = 0; i < k_rounds; ++i) step(k_rate * (1 - 0.9F * static_cast<float>(i) / k_rounds));
+  for (int i = 0; i < k_rounds; ++i) {
+    const float rate = k_rate * (1 - 0.9F * static_cast<float>(i) / k_rounds);
+    // The ring's 12 samples, and whatever else comes in fours.
+    lanes_ == 12 ? step<12>(rate) : step<4>(rate);
+  }
   outcome.mean_maximum_after = mean_maximum(shares_);
   outcome.worth_publishing =
       outcome.mean_maximum_after < outcome.mean_maximum_before * (1 - k_gain_worth);

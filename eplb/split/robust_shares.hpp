@@ -45,7 +45,12 @@ class robust_shares final {
   void build(const split_problem& p, std::span<const load_sample> samples);
   double mean_maximum(std::span<const float> shares);
   void worker_loads(std::span<const float> shares);
+  // One round. Lanes: how many samples are computed side by side, so that loops over them become
+  // vector code; lanes_ is a multiple of it.
+  template <std::uint32_t Lanes>
   void step(float rate);
+  template <std::uint32_t Lanes>
+  void load_workers(std::span<const float> shares);
 
   exact_split exact_;
   std::uint32_t lanes_ = 0;              // samples, rounded up to a multiple of 4

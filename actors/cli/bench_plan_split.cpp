@@ -48,13 +48,17 @@ expected<std::vector<split_row>> bench_split(const plan_bench_options& o) {
                             }) /
                   1000;
     eplb::exact_split split;
+    std::vector<std::uint32_t> units(layout.slots());
     row.exact_us =
-        median_ns(
-            o.repeat, k_layers,
-            [&] {
-              for (std::uint32_t l = 0; l < k_layers; ++l)
-                split.solve({.layout = &layout, .slots = plans[l].slots, .loads = samples[l][0]});
-            }) /
+        median_ns(o.repeat, k_layers,
+                  [&] {
+                    for (std::uint32_t l = 0; l < k_layers; ++l) {
+                      const eplb::split_problem p{
+                          .layout = &layout, .slots = plans[l].slots, .loads = samples[l][0]};
+                      split.solve(p);
+                      split.shares(p, units);
+                    }
+                  }) /
         1000;
     eplb::robust_shares robust;
     std::vector<std::vector<eplb::load_sample>> rings(k_layers);
@@ -64,9 +68,9 @@ expected<std::vector<split_row>> bench_split(const plan_bench_options& o) {
         median_ns(o.repeat, k_layers,
                   [&] {
                     for (std::uint32_t l = 0; l < k_layers; ++l) {
-                      auto units = plans[l].units;
+                      auto shares = plans[l].units;
                       robust.solve({.layout = &layout, .slots = plans[l].slots, .loads = {}},
-                                   rings[l], units);
+                                   rings[l], shares);
                     }
                   }) /
         1000;

@@ -63,7 +63,7 @@ std::string gains_text(const plan_report& r) {
   const auto& gains = r.plan->gains;
   std::vector<std::string> heads{"layer", "without"};
   if (r.repaired) heads.emplace_back("before");
-  heads.insert(heads.end(), {"plan", "% of optimal"});
+  heads.insert(heads.end(), {"plan", "bound", "% of optimal"});
   if (r.repaired) heads.insert(heads.end(), {"copies", "greedy's"});
   heads.emplace_back("how");
   table t(heads);
@@ -72,6 +72,7 @@ std::string gains_text(const plan_report& r) {
     std::vector<std::string> cells{std::to_string(g.layer.value), ratio(g.balancedness_without)};
     if (r.repaired) cells.push_back(ratio(g.balancedness_before));
     cells.push_back(ratio(g.balancedness));
+    cells.push_back(g.loaded ? fmt::format("{:.1f}", g.bound) : "-");
     cells.push_back(g.loaded ? fmt::format("{:.2f}", g.percent_of_optimal) : "-");
     if (r.repaired) {
       cells.push_back(std::to_string(g.copies));
@@ -91,7 +92,7 @@ std::string balance_text(const plan_report& r) {
   std::string text =
       "balancedness (mean load of the workers / largest; 1 = nobody waits; without plan every "
       "expert\n"
-      "lies once, in order):\n";
+      "lies once, in order; bound: the least load that the fullest worker can have):\n";
   text += line("without plan", spread_of(gains, [](auto& g) { return g.balancedness_without; }));
   if (r.repaired)
     text += line("plan before", spread_of(gains, [](auto& g) { return g.balancedness_before; }));

@@ -119,7 +119,8 @@ void repairer::gather(const split_problem& p, std::span<const std::int32_t> slot
     }
     std::stable_sort(victims.begin(), victims.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return served_[a] < served_[b]; });
-    victims.resize(std::min(victims.size(), k_victims_tried));
+    if (victims.size() > k_victims_tried)
+      victims.erase(victims.begin() + k_victims_tried, victims.end());
     for (const std::uint32_t s : victims) {
       for (const std::uint32_t e : wanted) {
         if (served_inside_[e] > 0 && !holds(layout, slots, g, e)) offer(p, slots, {s, e});

@@ -66,7 +66,7 @@ class plan_command : public testing::Test {
 TEST_F(plan_command, writes_a_plan_that_reads_back_and_shows_its_gain) {
   const outcome o = run({"--counts", loads(), "--workers", "2", "--out", path("p.json")});
   ASSERT_EQ(o.code, 0) << o.error;
-  EXPECT_NE(o.out.find("    0   0.5556  1.0000        100.00  window_wrap"), std::string::npos)
+  EXPECT_NE(o.out.find("    0   0.5556  1.0000  100.0        100.00  window_wrap"), std::string::npos)
       << o.out;
   EXPECT_NE(o.out.find("serve it with: moetier up --model DIR --placement"), std::string::npos);
   const auto plan = eplb::read_plan_file(text_of(path("p.json")), "p.json");

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "tests/eplb/small_placement.hpp"
 
 namespace moetier::eplb {
@@ -137,6 +140,38 @@ TEST(load_history, drops_and_counts_by_reason) {
   expect(report(352, {1, 1, 1}), report_verdict::shape_differs);
   h.release(k_first);
   expect(report(352, {1, 1}), report_verdict::generation_released);
+}
+
+// Late, doubled, lost and reordered: the sums are those of the reports that came, once each.
+TEST(load_history, does_not_depend_on_the_order_of_reports) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    std::mt19937_64 random(seed);
+    std::vector<load_report> sent;
+    std::vector<std::uint64_t> running(3, 0), last(3, 0);
+    for (std::uint64_t step = 0; step < 256; step += 32) {
+      for (const std::uint16_t worker : {std::uint16_t{0}, std::uint16_t{1}}) {
+        if (random() % 5 == 0) continue;  // lost
+        const std::vector<std::uint64_t> counts{random() % 100, random() % 100};
+        sent.push_back(report(step, counts, k_first, worker));
+        auto* sums = step >= 192 ? &running : step >= 128 ? &last : nullptr;
+        if (sums == nullptr) continue;
+        (*sums)[worker == 0 ? 0 : 2] += counts[0];
+        (*sums)[worker == 0 ? 1 : 0] += counts[1];
+      }
+    }
+    load_history h = history();
+    h.advance(192);
+    const std::size_t once = sent.size();
+    for (std::size_t i = 0; i < once; ++i)
+      if (random() % 3 == 0) sent.push_back(sent[i]);  // doubled
+    std::shuffle(sent.begin(), sent.end(), random);
+    for (const load_report& r : sent) h.add(r);
+    EXPECT_EQ(list(h.running(0)), running) << "seed " << seed;
+    EXPECT_EQ(list(h.last_window(0)), last) << "seed " << seed;
+    std::uint64_t all = 0;
+    for (std::size_t v = 0; v < k_report_verdicts; ++v) all += h.count(report_verdict(v));
+    EXPECT_EQ(all, sent.size()) << "seed " << seed;
+  }
 }
 
 TEST(load_history, refuses_steps_that_no_window_or_sample_has) {

@@ -9,9 +9,9 @@
 #include "eplb/canonical.hpp"
 #include "eplb/limits.hpp"
 #include "eplb/plan_check.hpp"
+#include "eplb/plan_reader.hpp"
 #include "schemas/base/checksum.hpp"
 #include "schemas/base/limits.hpp"
-#include "schemas/file/printable.hpp"
 #include "schemas/file/strict_json.hpp"
 
 namespace moetier::eplb {
@@ -20,68 +20,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t k_values_max = std::size_t{1} << 21;
-
-// Reads one document; the first problem is kept and everything after it is skipped.
-class plan_reader final {
- public:
-  explicit plan_reader(std::string_view file) : file_(file) {}
-
-  bool failed() const noexcept { return problem_.has_value(); }
-  unexpected_error problem() const { return unexpected_error(*problem_); }
-
-  void refuse(const std::string& what) {
-    if (!problem_) problem_ = make_error(reason::file_malformed, std::string(file_), what);
-  }
-
-  void only_keys(const json& object, const std::string& place, const std::set<std::string>& known) {
-    if (!object.is_object()) return refuse(fmt::format("{} is not an object", place));
-    for (const auto& [key, value] : object.items()) {
-      if (!known.contains(key)) refuse(fmt::format("unknown key {} in {}", printable(key), place));
-    }
-  }
-
-  // An integer array of exactly `length` entries in [low, high]; length 0 = any.
-  std::vector<std::int64_t> integers(const json& object, const std::string& place, const char* key,
-                                     std::size_t length, std::int64_t low, std::int64_t high) {
-    std::vector<std::int64_t> out;
-    const auto at = object.find(key);
-    if (at == object.end() || !at->is_array()) {
-      refuse(fmt::format("{} needs a list {}", place, key));
-      return out;
-    }
-    if (length != 0 && at->size() != length) {
-      refuse(fmt::format("{} {} has {} entries; expected {}", place, key, at->size(), length));
-      return out;
-    }
-    for (std::size_t i = 0; i < at->size(); ++i) {
-      const json& v = (*at)[i];
-      if (!v.is_number_integer() ||
-          (v.is_number_unsigned() && v.get<std::uint64_t>() > INT64_MAX) ||
-          v.get<std::int64_t>() < low || v.get<std::int64_t>() > high) {
-        refuse(fmt::format("{} {} entry {} must be an integer from {} to {}", place, key, i, low,
-                           high));
-        return {};
-      }
-      out.push_back(v.get<std::int64_t>());
-    }
-    return out;
-  }
-
-  std::int64_t integer(const json& object, const std::string& place, const char* key,
-                       std::int64_t low, std::int64_t high) {
-    const auto at = object.find(key);
-    if (at == object.end() || !at->is_number_integer() || at->get<std::int64_t>() < low ||
-        at->get<std::int64_t>() > high) {
-      refuse(fmt::format("{} needs {}, an integer from {} to {}", place, key, low, high));
-      return low;
-    }
-    return at->get<std::int64_t>();
-  }
-
- private:
-  std::string_view file_;
-  std::optional<error> problem_;
-};
 
 const std::set<std::string> k_top_keys{"format", "fingerprint", "experts",   "slots_per_worker",
                                        "layers", "moves",       "plan_hash", "checksum"};

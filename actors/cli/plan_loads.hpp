@@ -13,7 +13,6 @@ namespace moetier::cli {
 
 struct read_loads {
   eplb::model_loads loads;
-  std::uint32_t top_k = 0;  // 0 = the file does not say
   std::string told;         // one line: what was summed
 };
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <map>
 
 #include <fmt/format.h>
 
 #include "actors/cli/integer_tensor.hpp"
+#include "actors/cli/load_tensors.hpp"
 #include "actors/cli/plan_loads.hpp"
 #include "schemas/base/limits.hpp"
 #include "schemas/file/printable.hpp"
@@ -37,19 +37,6 @@ expected<axis_order> axes_of(const std::string& text) {
   if (good && order.layer < 3 && order.expert < 3) return order;
   return fail(reason::config_invalid, "--axes", text,
               "layer, expert and, where it is there, step or sample, each once, by commas");
-}
-
-std::string metadata(const tensor_header& h, std::string_view key) {
-  for (const auto& [k, v] : h.metadata)
-    if (k == key) return v;
-  return {};
-}
-
-std::uint32_t metadata_number(const tensor_header& h, std::string_view key) {
-  const std::string text = metadata(h, key);
-  std::uint32_t n = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
-  return wrong == std::errc{} && end == text.data() + text.size() ? n : 0;
 }
 
 // "0,1,2" or "[0, 1, 2]" in the metadata; else 0, 1, 2, ...
@@ -85,29 +72,6 @@ expected<std::vector<layer_id>> layers_of(const tensor_file& file, std::size_t c
   return layers;
 }
 
-// The tensors that were asked for.
-expected<std::vector<const tensor_info*>> chosen(const tensor_file& file,
-                                                 const load_source& source) {
-  std::vector<const tensor_info*> all;
-  std::string names;
-  for (const tensor_info& t : file.header().tensors) {
-    const bool is_asked = source.tensor.empty() ? t.name.starts_with(source.prefix)
-                                                : t.name == source.prefix + source.tensor;
-    if (is_asked) all.push_back(&t);
-    if (names.size() < 160)
-      names += fmt::format("{}{}", names.empty() ? "" : ", ", printable(t.name));
-  }
-  if (!all.empty()) return all;
-  return fail(reason::file_malformed, file.name(),
-              fmt::format("it has no tensor {}{}; it has {}", source.prefix,
-                          source.tensor.empty() ? "..." : source.tensor, names));
-}
-
-struct table {
-  std::uint32_t experts = 0;
-  std::map<std::uint16_t, std::vector<std::uint64_t>> by_layer;
-};
-
 expected<void> add_counts(const tensor_file& file, const tensor_info& t, const axis_order& order,
                           std::vector<std::vector<std::uint64_t>>& counts) {
   const auto numbers = read_integers(file, t);
@@ -141,21 +105,12 @@ expected<void> add_counts(const tensor_file& file, const tensor_info& t, const a
   return {};
 }
 
-// The number N of a name that ends with layerN.
-bool layer_number(std::string_view name, std::uint16_t& into) {
-  const auto at = name.rfind("layer");
-  if (at == std::string_view::npos) return false;
-  const std::string_view digits = name.substr(at + 5);
-  const auto [end, wrong] = std::from_chars(digits.data(), digits.data() + digits.size(), into);
-  return !digits.empty() && wrong == std::errc{} && end == digits.data() + digits.size();
-}
-
 }  // namespace
 
 expected<read_loads> loads_from_counts(const load_source& source) {
   auto file = tensor_file::open(source.counts);
   if (!file) return tl::unexpected(file.error());
-  const auto tensors = chosen(**file, source);
+  const auto tensors = chosen_tensors(**file, source);
   if (!tensors) return tl::unexpected(tensors.error());
   std::vector<std::vector<std::uint64_t>> counts;
   for (const tensor_info* t : *tensors) {
@@ -188,61 +143,10 @@ expected<read_loads> loads_from_counts(const load_source& source) {
   const auto layers = layers_of(**file, counts.size());
   if (!layers) return tl::unexpected(layers.error());
   out.loads = {static_cast<std::uint32_t>(experts), *layers, std::move(counts)};
-  out.top_k = metadata_number((*file)->header(), "top_k");
   out.told = fmt::format("{}: {} tensor(s), {} layers, {} experts", (*file)->name(),
                          tensors->size(), layers->size(), experts);
-  return out;
-}
-
-expected<read_loads> loads_from_trace(const load_source& source) {
-  auto file = tensor_file::open(source.trace);
-  if (!file) return tl::unexpected(file.error());
-  const auto tensors = chosen(**file, source);
-  if (!tensors) return tl::unexpected(tensors.error());
-  const std::uint32_t told = metadata_number((*file)->header(), "num_experts");
-  const std::uint32_t experts = source.experts != 0 ? source.experts : told;
-  if (experts == 0 || experts > k_experts_max) {
-    return fail(reason::config_invalid, "--experts", experts == 0 ? "not given" : "too large",
-                "1 to 4096, or --model: a trace does not say how many there are");
-  }
-  read_loads out;
-  table sums;
-  std::size_t used = 0;
-  for (const tensor_info* t : *tensors) {
-    std::uint16_t layer = 0;
-    if (!layer_number(t->name, layer)) continue;
-    if (t->rank != 2) {
-      return fail(reason::file_malformed, (*file)->name(),
-                  fmt::format("tensor {} is {}; rows of expert ids are needed", printable(t->name),
-                              shape_text(*t->type, t->shape())));
-    }
-    const auto ids = read_integers(**file, *t);
-    if (!ids) return tl::unexpected(ids.error());
-    auto& counts = sums.by_layer[layer];
-    counts.resize(experts, 0);
-    for (std::size_t i = 0; i < ids->size(); ++i) {
-      const std::int64_t id = (*ids)[i];
-      if (id == -1) continue;
-      if (id < 0 || id >= std::int64_t{experts}) {
-        return fail(reason::file_malformed, (*file)->name(),
-                    fmt::format("tensor {} row {}: expert {} of {}", printable(t->name),
-                                i / t->sizes[1], id, experts));
-      }
-      ++counts[static_cast<std::size_t>(id)];
-    }
-    out.top_k = static_cast<std::uint32_t>(t->sizes[1]);
-    ++used;
-  }
-  if (used == 0)
-    return fail(reason::file_malformed, (*file)->name(),
-                fmt::format("it has no tensor {}layerN with expert ids", source.prefix));
-  out.loads.experts = experts;
-  for (auto& [layer, counts] : sums.by_layer) {
-    out.loads.layers.push_back(layer_id{layer});
-    out.loads.counts.push_back(std::move(counts));
-  }
-  out.told = fmt::format("{}: {} trace(s), {} layers, {} experts", (*file)->name(), used,
-                         out.loads.layers.size(), experts);
+  if (const std::uint32_t k = metadata_number((*file)->header(), "top_k"); k != 0)
+    out.told += fmt::format(", {} a token", k);
   return out;
 }
 

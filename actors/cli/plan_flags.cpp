@@ -7,6 +7,14 @@
 namespace moetier::cli {
 namespace {
 
+constexpr const char* k_examples = R"(Examples:
+  moetier plan --counts loads.csv --workers 8                     what a plan would win
+  moetier plan --counts loads.csv --workers 8 --out plan.json     and a file for up --placement
+  moetier plan --counts new.csv --from plan.json --out next.json  follow new loads with few copies
+Rows and tensors of the same layer are summed. Nothing is asked of a running tier.
+
+)";
+
 double in_us(const std::string& flag, const std::string& text) {
   const auto d = config::parse_duration(text);
   if (!d || *d == 0) throw CLI::ValidationError(flag, text + " is no duration; e.g. 150us, 50ms");
@@ -23,11 +31,9 @@ void add_duration(CLI::App& plan, const std::string& flag, double& into_us,
 
 void add_inputs(CLI::App& plan, plan_options& o) {
   const char* const group = "Loads";
-  plan.add_option(
-          "--counts", o.loads.counts,
-          "how often each expert was chosen: CSV (FILE.csv: head layer,e0,e1,... and one row "
-          "of whole numbers per layer) or safetensors (tensors [layer, expert] or [step, "
-          "layer, expert]); rows and tensors of a layer are summed")
+  plan.add_option("--counts", o.loads.counts,
+                  "how often each expert was chosen: CSV (head layer,e0,e1,... and a row of whole "
+                  "numbers per layer) or safetensors ([layer, expert] or [step, layer, expert])")
       ->type_name("FILE")
       ->group(group);
   plan.add_option("--trace", o.loads.trace,
@@ -136,6 +142,7 @@ void add_plan_flags(CLI::App& plan, plan_options& into) {
   add_tier(plan, into);
   add_plans(plan, into);
   add_advice(plan, into);
+  plan.footer(k_examples + plan.get_footer());
 }
 
 }  // namespace moetier::cli

@@ -90,6 +90,7 @@ expected<realised_figures> bench_realised(const plan_bench_options& o) {
       if (shape.experts % domains->counts[0][0].size() != 0) continue;
       const auto count = static_cast<std::uint32_t>(
           std::min<std::size_t>(o.layers, wide_layers(*domains, shape.experts)));
+      if (count == 0) continue;
       for (const drift_kind kind : k_drift_kinds) {
         std::vector<std::vector<replayed_window>> layers(count);
         for (std::uint32_t l = 0; l < count; ++l) {

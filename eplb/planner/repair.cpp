@@ -153,7 +153,7 @@ void repairer::gather(const split_problem& p, std::span<const std::int32_t> slot
 repair_outcome repairer::repair(split_problem p, std::span<std::int32_t> slots,
                                 const repair_rules& rules) {
   const slot_layout& layout = *p.layout;
-  MOETIER_ASSERT(slots.size() == layout.slots());
+  MOETIER_ASSERT(slots.size() == layout.slots() && !p.loads.empty());
   MOETIER_ASSERT(rules.fixed.empty() || rules.fixed.size() == slots.size());
   MOETIER_ASSERT(rules.spare.empty() || rules.spare.size() == layout.workers());
   std::uint32_t live_slots = 0;
@@ -165,7 +165,9 @@ repair_outcome repairer::repair(split_problem p, std::span<std::int32_t> slots,
   }
   p.slots = slots;
   repair_outcome out;
-  out.bound = lower_bound(p.loads, live_slots, live_workers);
+  // Too few slots for all experts: those that are lost need none.
+  const auto experts = static_cast<std::uint32_t>(p.loads.size());
+  out.bound = lower_bound(p.loads, std::max(live_slots, experts), live_workers);
   out.limit_before = limit_ = split_.solve(p);
   taken_.assign(layout.workers(), 0);
   written_.assign(slots.size(), 0);

@@ -43,7 +43,8 @@ struct repair_outcome {
 class repairer final {
  public:
   // Changes `slots` by the moves it returns. p.slots is ignored. Never raises the limit.
-  // Requires: every expert with load has a live replica, none twice on a worker.
+  // Experts without a live replica stay lost. Requires: somebody is live, no expert twice on a
+  // worker.
   repair_outcome repair(split_problem p, std::span<std::int32_t> slots, const repair_rules& rules);
 
   // Gives every expert without a live replica a slot on the worker with the least load that has an

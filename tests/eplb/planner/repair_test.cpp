@@ -167,6 +167,17 @@ TEST(repair, same_loads_again_need_no_move) {
   }
 }
 
+TEST(repair, leaves_lost_experts_lost_where_slots_are_too_few) {
+  const slot_layout layout = *slot_layout::even(3, 9);
+  experts slots = k_slots;
+  const std::vector<std::uint8_t> live{0, 1, 1};  // six slots for seven experts
+  repairer r;
+  const auto out = r.repair({.layout = &layout, .slots = {}, .loads = k_loads, .live = live}, slots,
+                            {.copies_max = 8});
+  EXPECT_LE(out.limit_after, out.limit_before);
+  for (const slot_move& m : out.moves) EXPECT_NE(layout.worker_of(m.slot), 0U);
+}
+
 TEST(repair, gives_lost_experts_a_slot_on_a_live_worker) {
   const slot_layout layout = *slot_layout::even(3, 9);
   experts slots = k_slots;  // worker 0 alone holds 0, 1 and 2

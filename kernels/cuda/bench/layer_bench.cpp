@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cmath>
-#include <thread>
+
+#include <poll.h>
 
 #include "kernels/cuda/bench/clock_mark.hpp"
 #include "kernels/cuda/bench/expert_oracle.hpp"
@@ -311,7 +311,7 @@ expected<layer_figures> layer_bench::measure(const layer_case& wanted) {
   std::vector<double> rested_us;
   const std::uint32_t rests = wanted.rows >= k_rested_rows_min ? k_eager_repeats : 0;
   for (std::uint32_t i = 0; i < rests && stream_.ok(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(k_rest_ms));
+    ::poll(nullptr, 0, k_rest_ms);  // the host waits, the device idles
     rested_us.push_back(run.layer_us(layers));
   }
   for (std::uint32_t i = 0; i < k_eager_repeats && stream_.ok(); ++i)

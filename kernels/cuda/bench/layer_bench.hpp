@@ -38,7 +38,7 @@ struct layer_case {
 // Where tensor cores are busy throughout, a chip that runs on and on is bound by its power and
 // slows down; after a rest it is not yet. Calls from this many rows on are also measured rested.
 inline constexpr std::uint32_t k_rested_rows_min = 1024;
-inline constexpr unsigned k_rest_ms = 20;
+inline constexpr int k_rest_ms = 20;
 
 struct oracle_verdict {
   bool pass = false;

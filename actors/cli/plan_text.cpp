@@ -115,7 +115,9 @@ std::string moves_text(const plan_report& r) {
       text += fmt::format(", {} by {}", r.moves.bytes[p],
                           eplb::copy_path_name(static_cast<eplb::copy_path>(p)));
     }
-    text += fmt::format("; {:.3f} s", r.moves.predicted_s);
+    const double s = r.moves.predicted_s;
+    text +=
+        s < 0.1 ? fmt::format("; about {:.3g} ms", s * 1e3) : fmt::format("; about {:.1f} s", s);
   }
   return text + "\n";
 }
@@ -134,18 +136,21 @@ std::string plan_text(const plan_report& r, const plan_options& o) {
     text += fmt::format("note: {} slot(s) stay empty: no worker holds an expert twice\n", empty);
   }
   if (r.unmet.experts_below_min_replicas > 0) {
-    text += fmt::format("unmet: {} expert(s) have fewer than {} replicas\n",
+    text += fmt::format("unmet: {} expert(s), all layers counted, have fewer than {} replicas\n",
                         r.unmet.experts_below_min_replicas, o.min_replicas);
   }
   if (r.unmet.experts_on_one_node > 0) {
-    text += fmt::format("note: {} expert(s) have all replicas on one node\n",
+    text += fmt::format("note: {} expert(s), all layers counted, have all replicas on one node\n",
                         r.unmet.experts_on_one_node);
   }
   if (!o.export_file.empty()) {
     text += fmt::format("wrote {}{}\n", o.export_file,
                         r.shares_lost ? " (it has no word for shares: they are lost)" : "");
   }
-  if (o.out.empty()) return text + "nothing is written without --out FILE\n";
+  if (o.out.empty()) {
+    return text + (o.export_file.empty() ? "nothing is written without --out FILE\n"
+                                         : "no plan file is written without --out FILE\n");
+  }
   return text + fmt::format("wrote {}; serve it with: moetier up --model {} --placement {}\n",
                             o.out, o.model.empty() ? "DIR" : o.model, o.out);
 }

@@ -46,7 +46,8 @@ void add_inputs(CLI::App& plan, plan_options& o) {
       ->group(group);
   plan.add_option("--prefix", o.loads.prefix, "only tensors whose names begin so")->group(group);
   plan.add_option("--tensor", o.loads.tensor, "only this one (after --prefix)")->group(group);
-  plan.add_option("--axes", o.loads.axes, "order of a tensor's dimensions, as layer,sample,expert")
+  plan.add_option("--axes", o.loads.axes,
+                  "order of a counts tensor's dimensions, as layer,sample,expert")
       ->group(group);
   plan.add_option("--experts", o.loads.experts, "of a layer, where the file does not say")
       ->check(CLI::Range(1, 4096))

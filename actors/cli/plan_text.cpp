@@ -19,9 +19,10 @@ struct spread {
   double mean = 1, worst = 1;
 };
 
+// `idle` where no layer has load: every placement is as good.
 template <class Value>
-spread spread_of(const std::vector<layer_gain>& gains, Value value) {
-  spread s;
+spread spread_of(const std::vector<layer_gain>& gains, Value value, double idle = 1) {
+  spread s{idle, idle};
   double sum = 0;
   std::size_t count = 0;
   for (const layer_gain& g : gains) {
@@ -86,6 +87,8 @@ std::string gains_text(const plan_report& r) {
 
 std::string balance_text(const plan_report& r) {
   const auto& gains = r.plan->gains;
+  if (std::none_of(gains.begin(), gains.end(), [](const layer_gain& g) { return g.loaded; }))
+    return "no layer has load: any placement is as good\n";
   const auto line = [](const char* name, const spread& s) {
     return fmt::format("  {:<14}{:.4f}  worst layer {:.4f}\n", name, s.mean, s.worst);
   };
@@ -177,7 +180,8 @@ ordered_json plan_document(const plan_report& r, const plan_options& o) {
     document["layers"].push_back(std::move(row));
   }
   const spread with = spread_of(gains, [](auto& g) { return g.balancedness; });
-  const spread percent = spread_of(gains, [](auto& g) { return g.percent_of_optimal; });
+  const spread percent = spread_of(
+      gains, [](auto& g) { return g.percent_of_optimal; }, 100);
   document["balancedness"] = {{"mean", with.mean}, {"worst", with.worst}};
   document["percent_of_optimal"] = {{"mean", percent.mean}, {"worst", percent.worst}};
   if (r.repaired) {

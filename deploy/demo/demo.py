@@ -126,7 +126,8 @@ def main():
         import moetier
         from attention_service import AttentionService
     except ModuleNotFoundError as missing:
-        raise SystemExit(f"demo: {sys.executable}: {missing}; Debian's python3-numpy gives it to /usr/bin/python3")
+        raise SystemExit(f"demo: {sys.executable}: {missing}; needed are NumPy (on Debian /usr/bin/python3 with "
+                         "python3-numpy) and moetier's package beside --bin or in --python")
 
     colour = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
     wanted = json.loads((pathlib.Path(arguments.model) / "greedy.json").read_text())

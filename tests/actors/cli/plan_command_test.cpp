@@ -163,6 +163,16 @@ TEST_F(plan_command, says_what_lacks) {
   EXPECT_EQ(run({"--counts", loads(), "--from", path("p.json"), "--budget", "much"}).code, 2);
 }
 
+TEST_F(plan_command, loads_of_nothing_win_nothing) {
+  const std::string idle = loads("idle.csv", "0,0,0,0,0,0,0\n");
+  const outcome o = run({"--counts", idle, "--workers", "2"});
+  EXPECT_NE(o.out.find("no layer has load: any placement is as good\n"), std::string::npos)
+      << o.out;
+  EXPECT_EQ(o.out.find("% of what any"), std::string::npos) << o.out;
+  const auto d = nlohmann::json::parse(run({"--counts", idle, "--workers", "2", "-o", "json"}).out);
+  EXPECT_EQ(d["percent_of_optimal"]["mean"], 100);
+}
+
 TEST_F(plan_command, refuses_flags_that_would_do_nothing) {
   const auto plan = [&](std::vector<std::string> more) {
     std::vector<std::string> words{"--counts", loads(), "--workers", "2"};
@@ -176,6 +186,10 @@ TEST_F(plan_command, refuses_flags_that_would_do_nothing) {
             "setting --expert-size is 44MiB; allowed: only with --from and loads");
   ASSERT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("p.json")}).code, 0);
   EXPECT_EQ(run({"--from", path("p.json"), "--budget", "4"}).code, 2);
+  EXPECT_EQ(plan({"--axes", "layer,expert"}),
+            "setting --axes is layer,expert; allowed: only with safetensors; this is CSV");
+  EXPECT_EQ(plan({"--prefix", "code."}),
+            "setting --prefix is code.; allowed: only with safetensors; this is CSV");
   EXPECT_TRUE(plan({"--advise"}).ends_with("not beside --advise, which plans nothing"));
   EXPECT_EQ(run({"--advise", "--out", "p.json"}).error,
             "setting --out is p.json; allowed: not beside --advise, which plans nothing");
@@ -190,6 +204,8 @@ TEST_F(plan_command, takes_the_experts_of_a_trace_from_the_plan_before) {
     tensors.push_back({name, dtype::i32, {4, 2}, std::as_bytes(std::span(ids))});
   ASSERT_TRUE(write_tensors(trace, tensors, {}).has_value());
   EXPECT_EQ(run({"--trace", trace, "--workers", "2"}).code, 2);  // nothing says how many there are
+  EXPECT_EQ(run({"--trace", trace, "--workers", "2", "--axes", "layer,expert"}).error,
+            "setting --axes is layer,expert; allowed: only with --counts");
   const outcome o = run({"--trace", trace, "--from", path("p.json"), "-o", "json"});
   ASSERT_EQ(o.code, 0) << o.error;
   EXPECT_EQ(nlohmann::json::parse(o.out)["experts"], 6);

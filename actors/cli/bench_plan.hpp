@@ -35,6 +35,7 @@ struct planned_row {
   double none = 0;                      // balancedness without plan, mean
   double greedy = 0, greedy_worst = 0;  // percent of the bound
   double ours = 0, ours_worst = 0;
+  double feasible = 0, feasible_worst = 0;  // ours, percent of the starved bound
   double greedy_61_ms = 0, ours_61_ms = 0;  // planning 61 layers, one core
 };
 

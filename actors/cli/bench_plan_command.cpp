@@ -30,6 +30,7 @@ ordered_json json_of(const planned_row& r) {
           {"balancedness_without", r.none},
           {"greedy_percent", {{"mean", r.greedy}, {"worst", r.greedy_worst}}},
           {"ours_percent", {{"mean", r.ours}, {"worst", r.ours_worst}}},
+          {"ours_percent_of_starved_bound", {{"mean", r.feasible}, {"worst", r.feasible_worst}}},
           {"greedy_61_layers_ms", r.greedy_61_ms},
           {"ours_61_layers_ms", r.ours_61_ms}};
 }
@@ -71,11 +72,12 @@ ordered_json json_of(const small_batch_row& r) {
 }
 
 void put(const std::vector<planned_row>& rows) {
-  table t({"planned", "loads", "without", "greedy %", "worst", "ours %", "worst", "how",
-           "greedy ms/61", "ours ms/61"});
+  table t({"planned", "loads", "without", "greedy %", "worst", "ours %", "worst", "starved %",
+           "worst", "how", "greedy ms/61", "ours ms/61"});
   for (const planned_row& r : rows) {
     t.add({r.shape, r.loads, number(r.none, 3), number(r.greedy, 2), number(r.greedy_worst, 2),
-           number(r.ours, 3), number(r.ours_worst, 3), r.method, number(r.greedy_61_ms, 2),
+           number(r.ours, 3), number(r.ours_worst, 3), number(r.feasible, 2),
+           number(r.feasible_worst, 2), r.method, number(r.greedy_61_ms, 2),
            number(r.ours_61_ms, 2)});
   }
   std::fputs(t.text().c_str(), stdout);

@@ -7,6 +7,7 @@
 #include "actors/cli/bench_plan_loads.hpp"
 #include "actors/cli/plan_loads.hpp"
 #include "eplb/balance/balance.hpp"
+#include "eplb/balance/starved_bound.hpp"
 #include "eplb/planner/model_plan.hpp"
 #include "eplb/planner/cold_plan.hpp"
 #include "eplb/planner/reference_global.hpp"
@@ -42,7 +43,7 @@ planned_row measure(const std::string& name, const layer_loads& loads,
   const auto ours = eplb::plan_cold(model, layout);
   MOETIER_ASSERT(ours.has_value());
   row.method = eplb::layer_method_name(ours->gains[0].method);
-  row.ours_worst = row.greedy_worst = 100;
+  row.ours_worst = row.greedy_worst = row.feasible_worst = 100;
   const double share = 1 / static_cast<double>(loads.size());
   for (std::size_t l = 0; l < loads.size(); ++l) {
     const auto x = eplb::even_loads(loads[l], layout, eplb::reference_global(loads[l], layout));
@@ -51,6 +52,11 @@ planned_row measure(const std::string& name, const layer_loads& loads,
     row.greedy_worst = std::min(row.greedy_worst, greedy);
     row.ours += ours->gains[l].percent_of_optimal * share;
     row.ours_worst = std::min(row.ours_worst, ours->gains[l].percent_of_optimal);
+    const double percent = ours->gains[l].percent_of_optimal;
+    const double feasible =
+        percent * eplb::starved_bound(loads[l], layout) / std::max(ours->gains[l].bound, 1e-300);
+    row.feasible += feasible * share;
+    row.feasible_worst = std::min(row.feasible_worst, feasible);
     row.none += ours->gains[l].balancedness_without * share;
   }
   const double layers = static_cast<double>(loads.size());

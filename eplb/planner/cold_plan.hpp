@@ -1,6 +1,7 @@
 #pragma once
-// A layer's plan from nothing but its loads: window-wrap where it applies, else the greedy without
-// doubled experts, swapped, split exactly and repaired. Owner keeps one for many layers.
+// A layer's plan from nothing but its loads: window-wrap where it applies. Else the better of two:
+// group-wrap, where slots are too few; and the greedy without doubled experts, swapped, split
+// exactly and repaired. Owner keeps one for many layers.
 // Thread: owner.
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace moetier::eplb {
 
-enum class plan_method : std::uint8_t { window_wrap, greedy_swap };
+enum class plan_method : std::uint8_t { window_wrap, group_wrap, greedy_swap };
 std::string_view plan_method_name(plan_method m) noexcept;
 
 struct planned_layer {
@@ -32,6 +33,9 @@ class cold_planner final {
                                std::uint32_t min_replicas = 1);
 
  private:
+  planned_layer greedy(std::span<const std::uint64_t> loads, const slot_layout& layout,
+                       spare_fill fill);
+
   repairer repairer_;
   exact_split split_;
 };

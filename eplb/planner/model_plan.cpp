@@ -66,6 +66,15 @@ expected<slot_layout> layout_for(const model_loads& loads, const plan_draft& bef
   return slot_layout::make(before.slots_per_worker);
 }
 
+layer_method method_of(plan_method m) {
+  switch (m) {
+    case plan_method::window_wrap: return layer_method::window_wrap;
+    case plan_method::group_wrap: return layer_method::group_wrap;
+    case plan_method::greedy_swap: break;
+  }
+  return layer_method::greedy_swap;
+}
+
 struct repaired_layer {
   std::vector<std::int32_t> slots;
   repair_outcome outcome;
@@ -80,7 +89,8 @@ struct repaired_layer {
 }  // namespace
 
 std::string_view layer_method_name(layer_method m) noexcept {
-  constexpr std::string_view names[] = {"window_wrap", "greedy_swap", "kept", "repaired"};
+  constexpr std::string_view names[] = {"window_wrap", "group_wrap", "greedy_swap", "kept",
+                                        "repaired"};
   return names[static_cast<std::size_t>(m)];
 }
 
@@ -97,9 +107,7 @@ expected<model_plan> plan_cold(const model_loads& loads, const slot_layout& layo
     out.draft.layers.push_back(
         {loads.layers[i], std::move(planned->slots), std::move(planned->units)});
     out.gains.push_back(gain_of(loads, i, layout, out.draft.layers.back()));
-    out.gains.back().method = planned->method == plan_method::window_wrap
-                                  ? layer_method::window_wrap
-                                  : layer_method::greedy_swap;
+    out.gains.back().method = method_of(planned->method);
   }
   return out;
 }

@@ -19,7 +19,7 @@ struct model_loads {
   std::vector<std::vector<std::uint64_t>> counts;  // [layer][expert]
 };
 
-enum class layer_method : std::uint8_t { window_wrap, greedy_swap, kept, repaired };
+enum class layer_method : std::uint8_t { window_wrap, group_wrap, greedy_swap, kept, repaired };
 std::string_view layer_method_name(layer_method m) noexcept;
 
 struct layer_gain {

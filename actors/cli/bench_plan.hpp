@@ -15,7 +15,7 @@ struct plan_bench_options {
   std::string domains;  // safetensors of [layer, expert] totals, one tensor a domain
   std::string trace;    // safetensors of DOMAIN.layerN ids
   std::uint32_t trace_experts = 32;
-  std::uint32_t layers = 6;    // of a drifting trace
+  std::uint32_t layers = 6;    // of a drifting trace; few differ by 0.01 from many
   std::uint32_t windows = 12;  // judged ones
   std::uint64_t seed = 1;
   std::uint32_t repeat = 15;

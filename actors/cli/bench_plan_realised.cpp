@@ -88,13 +88,14 @@ expected<realised_figures> bench_realised(const plan_bench_options& o) {
     if (!domains) return tl::unexpected(domains.error());
     for (const bench_shape_of_plan& shape : k_shapes) {
       if (shape.experts % domains->counts[0][0].size() != 0) continue;
-      const auto count = static_cast<std::uint32_t>(
-          std::min<std::size_t>(o.layers, wide_layers(*domains, shape.experts)));
-      if (count == 0) continue;
+      const std::size_t recorded = wide_layers(*domains, shape.experts);
+      if (recorded == 0) continue;
       for (const drift_kind kind : k_drift_kinds) {
-        std::vector<std::vector<replayed_window>> layers(count);
-        for (std::uint32_t l = 0; l < count; ++l) {
-          drifting_layer trace(wide_layer(*domains, shape.experts, l), kind, o.seed * 1000 + l);
+        std::vector<std::vector<replayed_window>> layers(o.layers);
+        for (std::uint32_t l = 0; l < o.layers; ++l) {
+          // More layers than were recorded: the same ones again, drifting another way.
+          drifting_layer trace(wide_layer(*domains, shape.experts, l % recorded), kind,
+                               o.seed * 1000 + l);
           plan_replay replay(shape.experts, *eplb::slot_layout::even(shape.workers, shape.slots));
           replay_layer(
               l, o.windows, [&] { return trace.next(); }, replay, layers);

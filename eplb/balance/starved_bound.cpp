@@ -12,7 +12,9 @@ namespace {
 constexpr int k_halvings = 40;
 constexpr double k_rounding = 1e-9;  // of a piece: less than that over is not over
 
-// Whether slots - experts extra workers are enough at limit t with s taken off every expert.
+// Whether slots - experts extra workers are enough at limit t with s taken off every expert. An
+// expert whose last piece fills a worker but for less than s counts half a worker more: alone it
+// needs one, and only two such can share one.
 class extras_needed final {
  public:
   extras_needed(std::span<const double> falling, std::uint32_t slots, std::uint32_t mates)
@@ -26,47 +28,61 @@ class extras_needed final {
     const double s = falling_[rank];
     const double piece = t - mates_ * s;
     if (piece <= 0) return true;  // says nothing
-    const double half = 2 * s <= piece ? 0.5 : 0;
+    const double needed = count(s, piece, rank);
+    if (needed <= extras_) return true;
+    const double lacking = static_cast<double>(falling_.size() - rank) * s - below_[rank];
+    return needed - saved(lacking, piece, needed - extras_) <= extras_ + k_rounding;
+  }
+
+ private:
+  struct saving {
+    double workers, cost;
+  };
+
+  // Extra workers that the experts before `rank` need, and what it costs to need fewer: the upper
+  // hull of each expert's steps, so that taking the best savings first is never too little.
+  double count(double s, double piece, std::size_t rank) {
+    const double half = 2 * s <= piece ? 0.5 : 0;  // what two such share holds for small s only
     double needed = 0;
     savings_.clear();
     for (std::size_t i = 0; i < rank; ++i) {
       const double above = falling_[i] - s;
-      const double whole = std::max(1.0, std::ceil(above / piece - k_rounding));
-      const double over = above - (whole - 1) * piece;  // of the last piece
-      needed += whole - 1;
+      const double pieces = std::max(1.0, std::ceil(above / piece - k_rounding));
+      const double over = above - (pieces - 1) * piece;  // of the last piece
+      needed += pieces - 1;
       if (half > 0 && over > (piece - s) * (1 + k_rounding)) {
         needed += half;
         savings_.push_back({half, over - (piece - s)});
-      } else if (whole > 1 && half > 0 && over <= s) {
+      } else if (pieces > 1 && half > 0 && over <= s) {
         savings_.push_back({half, over});
         savings_.push_back({half, s});
-      } else if (whole > 1) {
+      } else if (pieces > 1) {
         savings_.push_back({1, over + (half > 0 ? s : 0)});
       }
     }
-    const double extras = extras_;
-    if (needed <= extras) return true;
+    return needed;
+  }
+
+  // Extra workers that `spare` load saves, or at least `wanted`. After the savings noted, every
+  // further worker costs a whole piece.
+  double saved(double spare, double piece, double wanted) {
     std::sort(savings_.begin(), savings_.end(), [](const saving& a, const saving& b) {
       return a.workers * b.cost > b.workers * a.cost;
     });
-    double spare = static_cast<double>(falling_.size() - rank) * s - below_[rank];
+    double workers = 0;
     for (const saving& v : savings_) {
+      if (workers >= wanted) return workers;
       const double part = spare >= v.cost ? 1 : spare / v.cost;
-      needed -= part * v.workers;
+      workers += part * v.workers;
       spare -= part * v.cost;
-      if (needed <= extras + k_rounding) return true;
     }
-    return needed - spare / piece <= extras + k_rounding;
+    return workers + spare / piece;
   }
 
- private:
   std::span<const double> falling_;
   double extras_;
   std::uint32_t mates_;
   std::vector<double> below_;  // sum from here on
-  struct saving {
-    double workers, cost;
-  };
   std::vector<saving> savings_;
 };
 

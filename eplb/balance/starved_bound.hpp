@@ -3,12 +3,12 @@
 // poured into one another, and a hot one shares its workers with whole others.
 //
 // Circular flows taken out, the replicas of any placement tie workers and experts into
-// C = experts + workers - slots groups without a circle (more of them can be joined at no cost), so
-// a group of b workers with k slots each holds b (k - 1) + 1 experts, whose load b workers serve.
-// Take s off every expert: b T >= (b (k - 1) + 1) s + what lies above s - what lies below it. So
-// what lies above, cut into pieces of T - (k - 1) s, must not need more extra workers over all
-// groups than slots - experts, even if all that lies below s is spent where it saves most.
-// Every s gives a bound; s = 0 gives lower_bound. Thread: any (a pure function).
+// C = experts + workers - slots groups without a circle (more groups can be joined at no cost). A
+// group of b workers with k slots each then holds b (k - 1) + 1 experts, and b T is at least their
+// load. Take s off every expert: what lies above s, cut into pieces of T - (k - 1) s, must not need
+// more than slots - experts extra workers over all groups, even if what the lighter experts lack of
+// s is spent where it saves most. Every s gives a bound; the loads themselves are tried.
+// Thread: any (a pure function).
 
 #include <cstdint>
 #include <span>

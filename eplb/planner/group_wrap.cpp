@@ -11,7 +11,7 @@ namespace {
 
 constexpr double k_near = 1.0005;  // of the bound: no further start
 // Starts: how heavy a mate is thought, as a rank among the loads, in sixteenths from the lightest.
-constexpr std::size_t k_mate_ranks[] = {0, 1, 2, 4, 8, 12};
+constexpr std::size_t k_mate_ranks[] = {0, 1, 2, 4};
 
 bool counts_alike(const slot_layout& layout) {
   const std::uint32_t least = layout.count_least();

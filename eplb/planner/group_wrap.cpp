@@ -11,7 +11,7 @@ namespace {
 
 constexpr double k_near = 1.0005;  // of the bound: no further start
 // Starts: how heavy a mate is thought, as a rank among the loads, in sixteenths from the lightest.
-constexpr std::size_t k_mate_ranks[] = {0, 1, 2, 4};
+constexpr std::size_t k_mate_ranks[] = {0, 1, 2, 4, 8};
 
 bool counts_alike(const slot_layout& layout) {
   const std::uint32_t least = layout.count_least();
@@ -33,14 +33,12 @@ std::vector<worker_group> best_groups(std::span<const std::uint64_t> loads,
   std::vector<worker_group> best;
   double limit = 0;
   for (const double mate : mates) {
-    for (const bool paired : {false, true}) {
-      trial.start(mate, paired);
-      trial.improve(enough);
-      if (!best.empty() && trial.limit() >= limit) continue;
-      limit = trial.limit();
-      best.assign(trial.groups().begin(), trial.groups().end());
-      if (limit <= enough) return best;
-    }
+    trial.start(mate);
+    trial.improve(enough);
+    if (!best.empty() && trial.limit() >= limit) continue;
+    limit = trial.limit();
+    best.assign(trial.groups().begin(), trial.groups().end());
+    if (limit <= enough) break;
   }
   return best;
 }

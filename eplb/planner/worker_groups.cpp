@@ -43,88 +43,62 @@ std::size_t worker_groups::room(const worker_group& g) const {
   return n;
 }
 
-// Leaders and workers of every group at a limit; returns how many workers that takes beyond one per
-// group. A leader's pieces leave room for mates; one whose last piece fills a worker but for less
-// than a mate is critical.
-std::uint32_t worker_groups::lead(double limit, double mate, bool paired) {
-  const double mates = layout_.count_least() - 1;
-  const double piece = std::max(limit - mates * mate, limit * 1e-3);
+// Workers of every group at a limit if its leader's pieces leave room for mates; returns how many
+// workers that takes beyond one per group.
+std::uint32_t worker_groups::size_groups(double limit, double mate) {
+  const double piece = std::max(limit - (layout_.count_least() - 1) * mate, limit * 1e-3);
   std::uint32_t extras = 0;
-  std::size_t made = 0;
-  std::size_t waiting = seeds_.size();  // a critical leader without a second one
-  for (const std::uint32_t e : falling_) {
-    const double above = load(e) - mate;
-    const double pieces = std::max(1.0, std::ceil(above / piece));
-    const bool critical = paired && above - (pieces - 1) * piece > piece - mate;
-    const auto workers = static_cast<std::uint32_t>(pieces) + (critical ? 1 : 0);
-    if (critical && waiting < seeds_.size()) {
-      seeds_[waiting].second = static_cast<std::int32_t>(e);
-      seeds_[waiting].workers += workers - 2;
-      extras += workers - 2;
-      waiting = seeds_.size();
-      continue;
-    }
-    if (made == seeds_.size()) break;
-    seeds_[made] = {e, -1, workers};
-    if (critical) waiting = made;
-    extras += workers - 1;
-    ++made;
+  for (std::size_t c = 0; c < sizes_.size(); ++c) {
+    const double pieces = std::ceil((load(falling_[c]) - mate) / piece);
+    sizes_[c] = static_cast<std::uint32_t>(std::max(1.0, pieces));
+    extras += sizes_[c] - 1;
   }
-  return made == seeds_.size() ? extras : layout_.workers();
+  return extras;
 }
 
 // By the least limit that the workers suffice for; what is left goes to the fullest leaders.
-void worker_groups::give_workers(double mate, bool paired) {
-  seeds_.assign(groups_.size(), {});
+void worker_groups::give_workers(double mate) {
+  sizes_.assign(groups_.size(), 1);
   const auto extras = layout_.workers() - static_cast<std::uint32_t>(groups_.size());
   double low = 0;
   double high = load(falling_[0]) + layout_.count_least() * mate + 1;
   for (int i = 0; i < k_halvings; ++i) {
     const double middle = (low + high) / 2;
-    (lead(middle, mate, paired) <= extras ? high : low) = middle;
+    (size_groups(middle, mate) <= extras ? high : low) = middle;
   }
-  const auto per_worker = [&](const seed& s) {
-    const double second = s.second < 0 ? 0 : load(static_cast<std::uint32_t>(s.second));
-    return (load(s.first) + second) / s.workers;
-  };
-  for (std::uint32_t used = lead(high, mate, paired); used < extras; ++used) {
-    ++std::max_element(seeds_.begin(), seeds_.end(), [&](const seed& a, const seed& b) {
-        return per_worker(a) < per_worker(b);
-      })->workers;
+  for (std::uint32_t used = size_groups(high, mate); used < extras; ++used) {
+    std::size_t best = 0;
+    for (std::size_t c = 1; c < sizes_.size(); ++c)
+      if (load(falling_[c]) / sizes_[c] > load(falling_[best]) / sizes_[best]) best = c;
+    ++sizes_[best];
   }
   std::uint32_t next = 0;
   for (std::size_t c = 0; c < groups_.size(); ++c)
-    for (std::uint32_t i = 0; i < seeds_[c].workers; ++i) groups_[c].workers.push_back(next++);
+    for (std::uint32_t i = 0; i < sizes_[c]; ++i) groups_[c].workers.push_back(next++);
 }
 
 // Leaders first; the others by falling load, each to the group with the least mean that has room.
 void worker_groups::give_experts() {
-  std::vector<bool> placed(loads_.size());
   const auto put = [&](worker_group& g, std::uint32_t e) {
     g.experts.push_back(e);
     g.load += load(e);
-    placed[e] = true;
   };
-  for (std::size_t c = 0; c < groups_.size(); ++c) {
-    put(groups_[c], seeds_[c].first);
-    if (seeds_[c].second >= 0) put(groups_[c], static_cast<std::uint32_t>(seeds_[c].second));
-  }
-  for (const std::uint32_t e : falling_) {
-    if (placed[e]) continue;
+  for (std::size_t c = 0; c < groups_.size(); ++c) put(groups_[c], falling_[c]);
+  for (std::size_t i = groups_.size(); i < falling_.size(); ++i) {
     worker_group* best = nullptr;
     for (worker_group& g : groups_) {
       if (best != nullptr && g.mean() >= best->mean()) continue;
       if (g.experts.size() < room(g)) best = &g;
     }
     MOETIER_ASSERT(best != nullptr);  // together they have room for exactly all
-    put(*best, e);
+    put(*best, falling_[i]);
   }
 }
 
-void worker_groups::start(double mate, bool paired) {
+void worker_groups::start(double mate) {
   groups_.assign(loads_.size() + layout_.workers() - layout_.slots(), {});
   work_ = 0;
-  give_workers(mate, paired && layout_.count_least() > 1);
+  give_workers(mate);
   give_experts();
 }
 
@@ -153,7 +127,7 @@ bool worker_groups::swap_experts(std::size_t full) {
       for (std::size_t j = 0; j < d.experts.size(); ++j) {
         const double gain = load(c.experts[i]) - load(d.experts[j]);
         if (gain <= 0 || gain >= most) continue;
-        const double larger = std::max(c.mean(-gain), d.mean(gain));
+        const double larger = std::max(c.mean_after(-gain), d.mean_after(gain));
         if (larger >= least) continue;
         least = larger;
         with = &d;
@@ -167,38 +141,6 @@ bool worker_groups::swap_experts(std::size_t full) {
   std::swap(c.experts[from], with->experts[to]);
   c.load -= gain;
   with->load += gain;
-  return true;
-}
-
-// A worker of another group joins the fullest one, with the lightest experts that its slots bring.
-bool worker_groups::take_worker(std::size_t full) {
-  worker_group& c = groups_[full];
-  double least = c.mean() * (1 - k_least_gain);
-  worker_group* with = nullptr;
-  double moved = 0;
-  for (worker_group& d : groups_) {
-    if (&d == &c || d.workers.size() < 2) continue;
-    work_ += d.experts.size();
-    std::stable_sort(d.experts.begin(), d.experts.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return load(a) > load(b); });
-    double brought = 0;
-    for (std::uint32_t i = 1; i < layout_.count(d.workers.back()); ++i)
-      brought += load(d.experts[d.experts.size() - i]);
-    const double larger = std::max(c.mean(brought, 1), d.mean(-brought, -1));
-    if (larger >= least) continue;
-    least = larger;
-    with = &d;
-    moved = brought;
-  }
-  if (with == nullptr) return false;
-  const auto first =
-      with->experts.end() - static_cast<std::ptrdiff_t>(layout_.count(with->workers.back()) - 1);
-  c.experts.insert(c.experts.end(), first, with->experts.end());
-  with->experts.erase(first, with->experts.end());
-  c.workers.push_back(with->workers.back());
-  with->workers.pop_back();
-  c.load += moved;
-  with->load -= moved;
   return true;
 }
 
@@ -255,7 +197,7 @@ void worker_groups::improve(double enough) {
   while (work_ < k_work_max) {
     const std::size_t full = fullest();
     if (groups_[full].mean() <= enough) return;
-    if (!swap_experts(full) && !take_worker(full) && !part_anew(full)) return;
+    if (!swap_experts(full) && !part_anew(full)) return;
   }
 }
 

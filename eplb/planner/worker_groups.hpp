@@ -16,9 +16,9 @@ struct worker_group {
   std::vector<std::uint32_t> experts;
   double load = 0;
 
-  // After `more` load and `more_workers` have come (or, below 0, gone).
-  double mean(double more = 0, int more_workers = 0) const {
-    return (load + more) / (static_cast<double>(workers.size()) + more_workers);
+  double mean() const { return mean_after(0); }
+  double mean_after(double more) const {
+    return (load + more) / static_cast<double>(workers.size());
   }
 };
 
@@ -28,10 +28,9 @@ class worker_groups final {
   // layout outlive this.
   worker_groups(std::span<const std::uint64_t> loads, const slot_layout& layout);
 
-  // Starts anew: hottest experts lead the groups, and each group gets the workers it needs if every
-  // other slot serves `mate`. Where `paired`, two leaders that each lack a worker by less than a
-  // mate share one group and one worker more.
-  void start(double mate, bool paired);
+  // Starts anew: the hottest experts lead one group each, and each group gets the workers that its
+  // leader needs if every other slot serves `mate`.
+  void start(double mate);
   // Exchanges until the fullest group's mean is down to `enough`, or none lowers it, or the work of
   // one start is spent.
   void improve(double enough);
@@ -40,18 +39,11 @@ class worker_groups final {
   std::span<const worker_group> groups() const noexcept { return groups_; }
 
  private:
-  struct seed {
-    std::uint32_t first = 0;
-    std::int32_t second = -1;  // -1 = none
-    std::uint32_t workers = 1;
-  };
-
-  std::uint32_t lead(double limit, double mate, bool paired);
-  void give_workers(double mate, bool paired);
+  std::uint32_t size_groups(double limit, double mate);
+  void give_workers(double mate);
   void give_experts();
   std::size_t fullest() const;
   bool swap_experts(std::size_t full);
-  bool take_worker(std::size_t full);
   bool part_anew(std::size_t full);
 
   double load(std::uint32_t expert) const { return static_cast<double>(loads_[expert]); }
@@ -60,7 +52,7 @@ class worker_groups final {
   std::span<const std::uint64_t> loads_;
   const slot_layout& layout_;
   std::vector<std::uint32_t> falling_;  // experts by load
-  std::vector<seed> seeds_;             // by group
+  std::vector<std::uint32_t> sizes_;    // workers by group, at the start
   std::vector<worker_group> groups_;
   std::vector<double> sums_;  // scratch of part_anew(): load of every subset
   std::uint64_t work_ = 0;    // pairs and subsets looked at since start()

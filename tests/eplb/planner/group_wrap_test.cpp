@@ -123,8 +123,8 @@ TEST(worker_groups, exchanges_lower_the_limit_and_keep_every_group_wrappable) {
        {std::pair{288U, 144U}, {288U, 72U}, {256U, 32U}, {300U, 70U}}) {
     const slot_layout layout = *slot_layout::even(workers, slots);
     worker_groups groups(w, layout);
-    for (const bool paired : {false, true}) {
-      groups.start(100, paired);
+    for (const double mate : {0.0, 100.0}) {
+      groups.start(mate);
       const double before = groups.limit();
       groups.improve(0);
       EXPECT_LE(groups.limit(), before);

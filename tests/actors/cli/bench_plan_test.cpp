@@ -27,14 +27,20 @@ TEST(bench_plan, plans_reach_the_bound_wherever_wrap_applies_and_never_fall_behi
   ASSERT_TRUE(rows.has_value()) << rows.error().text;
   std::size_t wrapped = 0;
   std::size_t recorded = 0;
+  std::size_t grouped = 0;
   for (const planned_row& r : *rows) {
     EXPECT_GE(r.ours, r.greedy - 0.05) << r.shape << " " << r.loads;
+    EXPECT_GE(r.feasible, r.ours * (1 - 1e-9)) << r.shape << " " << r.loads;
+    EXPECT_GE(r.feasible, 97.8) << r.shape << " " << r.loads;
+    EXPECT_LE(r.feasible, 100.001) << r.shape << " " << r.loads;
+    grouped += r.method == "group_wrap" ? 1 : 0;
     recorded += r.loads.starts_with("recorded") ? 1 : 0;
     if (r.method != "window_wrap") continue;
     ++wrapped;
     EXPECT_GE(r.ours_worst, 99.95) << r.shape << " " << r.loads;
   }
   EXPECT_GE(wrapped, 30U);
+  EXPECT_GE(grouped, 16U);
   EXPECT_GE(recorded, 9U);
 }
 

@@ -7,7 +7,6 @@
 #include "actors/cli/bench_plan_loads.hpp"
 #include "actors/cli/plan_loads.hpp"
 #include "eplb/balance/balance.hpp"
-#include "eplb/balance/starved_bound.hpp"
 #include "eplb/planner/model_plan.hpp"
 #include "eplb/planner/cold_plan.hpp"
 #include "eplb/planner/reference_global.hpp"
@@ -52,11 +51,8 @@ planned_row measure(const std::string& name, const layer_loads& loads,
     row.greedy_worst = std::min(row.greedy_worst, greedy);
     row.ours += ours->gains[l].percent_of_optimal * share;
     row.ours_worst = std::min(row.ours_worst, ours->gains[l].percent_of_optimal);
-    const double percent = ours->gains[l].percent_of_optimal;
-    const double feasible =
-        percent * eplb::starved_bound(loads[l], layout) / std::max(ours->gains[l].bound, 1e-300);
-    row.feasible += feasible * share;
-    row.feasible_worst = std::min(row.feasible_worst, feasible);
+    row.feasible += ours->gains[l].percent_of_starved * share;
+    row.feasible_worst = std::min(row.feasible_worst, ours->gains[l].percent_of_starved);
     row.none += ours->gains[l].balancedness_without * share;
   }
   const double layers = static_cast<double>(loads.size());

@@ -101,8 +101,16 @@ std::string balance_text(const plan_report& r) {
     text += line("plan before", spread_of(gains, [](auto& g) { return g.balancedness_before; }));
   text += line("with plan", spread_of(gains, [](auto& g) { return g.balancedness; }));
   const spread p = spread_of(gains, [](auto& g) { return g.percent_of_optimal; });
-  text += fmt::format("  {:.2f} % of what any placement could reach, worst layer {:.2f} %\n",
-                      p.mean, p.worst);
+  const bool starved = std::any_of(gains.begin(), gains.end(), [](const layer_gain& g) {
+    return g.loaded && g.starved_bound > g.bound * 1.00005;
+  });
+  text += fmt::format("  {:.2f} % of {}, worst layer {:.2f} %\n", p.mean,
+                      starved ? "the bound" : "what any placement could reach", p.worst);
+  if (starved) {
+    const spread s = spread_of(gains, [](auto& g) { return g.percent_of_starved; });
+    text += fmt::format("  {:.2f} % of what so few slots allow, worst layer {:.2f} %\n", s.mean,
+                        s.worst);
+  }
   return text;
 }
 
@@ -171,6 +179,8 @@ ordered_json plan_document(const plan_report& r, const plan_options& o) {
                      {"balancedness", g.balancedness},
                      {"bound", g.bound},
                      {"percent_of_optimal", g.percent_of_optimal},
+                     {"starved_bound", g.starved_bound},
+                     {"percent_of_starved_bound", g.percent_of_starved},
                      {"method", eplb::layer_method_name(g.method)}};
     if (r.repaired) {
       row["balancedness_before"] = g.balancedness_before;

@@ -7,6 +7,7 @@
 
 #include "eplb/balance/balance.hpp"
 #include "eplb/balance/bound.hpp"
+#include "eplb/balance/starved_bound.hpp"
 #include "eplb/migration/slot_copy.hpp"
 #include "eplb/placement.hpp"
 #include "eplb/planner/cold_plan.hpp"
@@ -45,6 +46,8 @@ layer_gain gain_of(const model_loads& loads, std::size_t i, const slot_layout& l
   g.balancedness_without = without_plan(w, layout.workers());
   g.balancedness = balancedness(std::span<const double>(x));
   g.percent_of_optimal = percent_of_optimal(g.bound, x);
+  g.starved_bound = starved_bound(w, layout);
+  g.percent_of_starved = percent_of_optimal(g.starved_bound, x);
   return g;
 }
 

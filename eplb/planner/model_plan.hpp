@@ -28,8 +28,10 @@ struct layer_gain {
   double balancedness_without = 1;  // every expert once, in order
   double balancedness_before = 1;   // of the plan that was there
   double balancedness = 1;
-  double bound = 0;  // of the fullest worker, in the loads' unit
+  double bound = 0;          // of the fullest worker, in the loads' unit
+  double starved_bound = 0;  // the same, tighter where slots are few
   double percent_of_optimal = 100;
+  double percent_of_starved = 100;
   std::uint32_t copies = 0;            // experts new on a worker; 0 without a plan before
   std::uint32_t copies_reference = 0;  // what the reference greedy would have copied instead
   layer_method method = layer_method::window_wrap;

@@ -85,6 +85,21 @@ TEST_F(plan_command, prints_one_json_document) {
   EXPECT_GT(d["percent_of_optimal"]["worst"].get<double>(), 99.9);
 }
 
+TEST_F(plan_command, says_what_few_slots_allow) {
+  // The hottest expert shares its worker with the lightest: 120 + 5 over a bound of 120.
+  const std::string few = loads("few.csv", "0,120,30,30,10,5,5\n");
+  const outcome o = run({"--counts", few, "--workers", "3", "--slots", "6"});
+  EXPECT_NE(o.out.find("96.00 % of the bound, worst layer 96.00 %\n"
+                       "  100.00 % of what so few slots allow, worst layer 100.00 %"),
+            std::string::npos)
+      << o.out;
+  const auto d = nlohmann::json::parse(
+      run({"--counts", few, "--workers", "3", "--slots", "6", "-o", "json"}).out);
+  EXPECT_NEAR(d["layers"][0]["starved_bound"].get<double>(), 125, 1e-6);
+  const outcome enough = run({"--counts", few, "--workers", "3", "--slots", "9"});
+  EXPECT_NE(enough.out.find("of what any placement could reach"), std::string::npos);
+}
+
 TEST_F(plan_command, repairs_an_old_plan_within_its_budget) {
   ASSERT_EQ(run({"--counts", loads(), "--workers", "3", "--out", path("p.json")}).code, 0);
   const std::string other = loads("other.csv", "0,5,5,10,30,30,120\n1,80,70,10,10,10,20\n");

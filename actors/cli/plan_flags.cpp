@@ -15,6 +15,9 @@ Rows and tensors of the same layer are summed. Nothing is asked of a running tie
 
 )";
 
+// Of all layers' copies the bytes are still a number: 1024 layers, 32767 slots.
+constexpr std::uint64_t k_expert_bytes_max = std::uint64_t{256} << 30;
+
 double in_us(const std::string& flag, const std::string& text) {
   const auto d = config::parse_duration(text);
   if (!d || *d == 0) throw CLI::ValidationError(flag, text + " is no duration; e.g. 150us, 50ms");
@@ -93,8 +96,9 @@ void add_plans(CLI::App& plan, plan_options& o) {
           "--expert-size",
           [&o](const std::string& text) {
             const auto size = config::parse_size(text);
-            if (!size || *size == 0)
-              throw CLI::ValidationError("--expert-size", text + " is no size; e.g. 44MiB");
+            if (!size || *size == 0 || *size > k_expert_bytes_max)
+              throw CLI::ValidationError("--expert-size",
+                                         text + " is no size from 1B to 256GiB; e.g. 44MiB");
             o.expert_bytes = *size;
           },
           "bytes of one expert of one layer, to show moves in bytes and time")
@@ -130,7 +134,6 @@ void add_advice(CLI::App& plan, plan_options& o) {
       ->capture_default_str()
       ->group(group);
   plan.add_option("--nic", a.nic_gb_per_s, "GB/s of a worker's network, each way")
-      ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group(group);
 }

@@ -1,6 +1,7 @@
 #include "actors/cli/plan_loads.hpp"
 
 #include <array>
+#include <utility>
 
 #include "schemas/file/input_file.hpp"
 
@@ -36,6 +37,11 @@ expected<read_loads> read_plan_loads(const load_source& source) {
     return loads_from_trace(source);
   }
   if (!*csv) return loads_from_counts(source);
+  const std::pair<const char*, const std::string*> of_tensors[] = {
+      {"--prefix", &source.prefix}, {"--tensor", &source.tensor}, {"--axes", &source.axes}};
+  for (const auto& [flag, value] : of_tensors)
+    if (!value->empty())
+      return fail(reason::config_invalid, flag, *value, "nothing, as CSV has no tensors");
   const auto text = input_file::read_text(source.counts, k_csv_bytes_max);
   if (!text) return tl::unexpected(text.error());
   return loads_from_csv(*text, source.counts, source.experts);

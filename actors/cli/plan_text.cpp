@@ -14,14 +14,14 @@ namespace {
 using eplb::layer_gain;
 using nlohmann::ordered_json;
 
-// Mean and worst over the layers that have load.
+// Mean and worst over the layers that have load; where none has, nothing could be better.
 struct spread {
   double mean = 1, worst = 1;
 };
 
 template <class Value>
-spread spread_of(const std::vector<layer_gain>& gains, Value value) {
-  spread s;
+spread spread_of(const std::vector<layer_gain>& gains, Value value, double best = 1) {
+  spread s{best, best};
   double sum = 0;
   std::size_t count = 0;
   for (const layer_gain& g : gains) {
@@ -97,7 +97,8 @@ std::string balance_text(const plan_report& r) {
   if (r.repaired)
     text += line("plan before", spread_of(gains, [](auto& g) { return g.balancedness_before; }));
   text += line("with plan", spread_of(gains, [](auto& g) { return g.balancedness; }));
-  const spread p = spread_of(gains, [](auto& g) { return g.percent_of_optimal; });
+  const spread p = spread_of(
+      gains, [](auto& g) { return g.percent_of_optimal; }, 100);
   text += fmt::format("  {:.2f} % of what any placement could reach, worst layer {:.2f} %\n",
                       p.mean, p.worst);
   return text;
@@ -172,7 +173,8 @@ ordered_json plan_document(const plan_report& r, const plan_options& o) {
     document["layers"].push_back(std::move(row));
   }
   const spread with = spread_of(gains, [](auto& g) { return g.balancedness; });
-  const spread percent = spread_of(gains, [](auto& g) { return g.percent_of_optimal; });
+  const spread percent = spread_of(
+      gains, [](auto& g) { return g.percent_of_optimal; }, 100);
   document["balancedness"] = {{"mean", with.mean}, {"worst", with.worst}};
   document["percent_of_optimal"] = {{"mean", percent.mean}, {"worst", percent.worst}};
   if (r.repaired) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -17,17 +17,18 @@ constexpr double k_row_bytes_per_value = 2;  // bf16, one row per chosen expert 
 }  // namespace
 
 expected<plan_advice> advise(const advise_options& o) {
-  const std::pair<const char*, double> needed[] = {{"--ta", o.attention_us},
-                                                   {"--te", o.experts_us},
-                                                   {"--tc", o.leg_us},
-                                                   {"--tpot", o.tpot_ms},
-                                                   {"--layers", double(o.layers)},
-                                                   {"--hidden-size", double(o.hidden_size)},
-                                                   {"--top-k", double(o.top_k)}};
-  for (const auto& [flag, value] : needed) {
-    if (value <= 0)
-      return fail(reason::config_invalid, flag, "not given",
-                  "a value above 0 (--model tells the last three)");
+  constexpr const char* time = "a duration, as 150us";
+  constexpr const char* size = "a number above 0; --model tells it too";
+  const std::tuple<const char*, double, const char*> needed[] = {
+      {"--ta", o.attention_us, time},
+      {"--te", o.experts_us, time},
+      {"--tc", o.leg_us, time},
+      {"--tpot", o.tpot_ms, time},
+      {"--layers", double(o.layers), size},
+      {"--hidden-size", double(o.hidden_size), size},
+      {"--top-k", double(o.top_k), size}};
+  for (const auto& [flag, value, allowed] : needed) {
+    if (value <= 0) return fail(reason::config_invalid, flag, "not given", allowed);
   }
   if (!(o.nic_gb_per_s >= k_nic_least && o.nic_gb_per_s <= k_nic_most))  // nor any NaN
     return fail(reason::config_invalid, "--nic", o.nic_gb_per_s, "a number from 0.001 to 1000000");

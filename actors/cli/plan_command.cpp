@@ -40,11 +40,8 @@ bool same_file(const std::string& a, const std::string& b) {
          std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
 }
 
-// What would be ignored or lost.
-expected<void> check_options(const plan_options& o) {
-  const bool loads = !o.loads.counts.empty() || !o.loads.trace.empty();
-  if (!o.budget.empty() && (o.from.empty() || !loads))
-    return fail(reason::config_invalid, "--budget", o.budget, "only with --from and loads");
+// What would be lost.
+expected<void> check_files(const plan_options& o) {
   if (same_file(o.out, o.export_file))
     return fail(reason::config_invalid, "--export", o.export_file, "another file than --out's");
   for (const auto& [flag, file] : {std::pair("--out", &o.out), {"--export", &o.export_file}})
@@ -94,6 +91,11 @@ expected<std::optional<plan_draft>> plan_before(const plan_options& o, std::uint
   if (o.from.empty()) return std::optional<plan_draft>{};
   const auto text = input_file::read_text(o.from, k_plan_bytes_max);
   if (!text) return tl::unexpected(text.error());
+  if (const auto first = text->find_first_not_of(" \t\r\n");
+      first == std::string::npos || (*text)[first] != '{') {
+    return fail(reason::file_malformed, o.from,
+                "it is no plan file, which is one JSON object; loads go to --counts or --trace");
+  }
   if (eplb::is_assignment_file(*text)) {
     if (o.workers == 0)
       return fail(reason::config_invalid, "--workers", "not given",
@@ -173,11 +175,16 @@ expected<void> check_same_slots(const plan_options& o, const plan_draft& before)
     return {};
   const auto asked = layout_of(o, before.experts);
   if (!asked) return tl::unexpected(asked.error());
-  if (*asked == *slot_layout::make(before.slots_per_worker)) return {};
+  const auto has = slot_layout::make(before.slots_per_worker);
+  if (*asked == *has) return {};
   return fail(
       reason::placement_invalid,
-      fmt::format("{} has {} workers with other slots than asked; leave --from out to plan anew",
-                  o.from, before.slots_per_worker.size()));
+      fmt::format("{} is for {} worker(s) with {} slots per layer, not for {} with {}{}; leave "
+                  "--from out to plan anew",
+                  o.from, has->workers(), has->slots(), asked->workers(), asked->slots(),
+                  has->workers() == asked->workers() && has->slots() == asked->slots()
+                      ? " in other numbers"
+                      : ""));
 }
 
 eplb::migration moves_between(const plan_draft& before, const plan_draft& after,
@@ -190,6 +197,28 @@ eplb::migration moves_between(const plan_draft& before, const plan_draft& after,
   for (std::uint32_t g = 0; g < layout.workers(); ++g) node[g] = g * o.nodes / layout.workers();
   return eplb::plan_migration(
       {.layout = &layout, .from = from, .to = to, .node = node, .blob_bytes = o.expert_bytes});
+}
+
+// Flags that would do nothing in this call.
+expected<void> check_used(const plan_options& o) {
+  if (o.from.empty() || (o.loads.counts.empty() && o.loads.trace.empty())) {
+    constexpr const char* allowed = "only with --from and loads";
+    if (!o.budget.empty()) return fail(reason::config_invalid, "--budget", o.budget, allowed);
+    if (o.expert_bytes != 0) {
+      return fail(reason::config_invalid, "--expert-size", config::size_text(o.expert_bytes),
+                  allowed);
+    }
+  }
+  const std::pair<const char*, const std::string&> plans[] = {{"--counts", o.loads.counts},
+                                                              {"--trace", o.loads.trace},
+                                                              {"--from", o.from},
+                                                              {"--out", o.out},
+                                                              {"--export", o.export_file}};
+  for (const auto& [flag, value] : plans) {
+    if (o.advise.asked && !value.empty())
+      return fail(reason::config_invalid, flag, value, "not beside --advise, which plans nothing");
+  }
+  return {};
 }
 
 expected<model_plan> make_plan(const plan_options& o, const std::optional<read_loads>& loads,
@@ -224,15 +253,21 @@ expected<void> write_files(const plan_options& o, const model_plan& plan, std::u
 
 expected<exit_code> run_plan(const command_line& line) {
   const plan_options& o = line.plan;
+  if (auto used = check_used(o); !used) return tl::unexpected(used.error());
   const auto model = model_of(o);
   if (!model) return tl::unexpected(model.error());
   if (o.advise.asked) return run_advice(line, *model);
-  if (auto good = check_options(o); !good) return tl::unexpected(good.error());
+  if (auto apart = check_files(o); !apart) return tl::unexpected(apart.error());
 
+  const std::uint32_t experts = *model ? (*model)->experts : 0;
+  const auto before = plan_before(o, o.loads.experts != 0 ? o.loads.experts : experts);
+  if (!before) return tl::unexpected(before.error());
   std::optional<read_loads> loads;
   if (!o.loads.counts.empty() || !o.loads.trace.empty()) {
     load_source source = o.loads;
-    if (source.experts == 0 && *model) source.experts = (*model)->experts;
+    if (source.experts == 0) source.experts = experts;
+    if (source.experts == 0 && !source.trace.empty() && *before)
+      source.experts = (*before)->experts;
     auto read = read_plan_loads(source);
     if (!read) return tl::unexpected(read.error());
     loads = std::move(*read);
@@ -243,8 +278,6 @@ expected<exit_code> run_plan(const command_line& line) {
         return tl::unexpected(fits.error());
     }
   }
-  const auto before = plan_before(o, loads ? loads->loads.experts : o.loads.experts);
-  if (!before) return tl::unexpected(before.error());
   if (!loads && !*before)
     return fail(reason::config_invalid, "--counts", "not given",
                 "a file of loads; or --trace, or --from to convert a plan");

@@ -11,6 +11,8 @@ constexpr const char* k_examples = R"(Examples:
   moetier plan --counts loads.csv --workers 8                     what a plan would win
   moetier plan --counts loads.csv --workers 8 --out plan.json     and a file for up --placement
   moetier plan --counts new.csv --from plan.json --out next.json  follow new loads with few copies
+  moetier plan --from plan.json --export trtllm.json              the same plan for TensorRT-LLM
+-o json prints the figures as JSON; the plan itself is the file of --out.
 Rows and tensors of the same layer are summed. Nothing is asked of a running tier.
 
 )";
@@ -20,7 +22,9 @@ constexpr std::uint64_t k_expert_bytes_max = std::uint64_t{256} << 30;
 
 double in_us(const std::string& flag, const std::string& text) {
   const auto d = config::parse_duration(text);
-  if (!d || *d == 0) throw CLI::ValidationError(flag, text + " is no duration; e.g. 150us, 50ms");
+  if (!d || *d == 0)
+    throw CLI::ValidationError(
+        flag, text + " is no duration: a whole number with its unit, as 150us or 50ms");
   return static_cast<double>(*d) / 1000;
 }
 
@@ -45,7 +49,8 @@ void add_inputs(CLI::App& plan, plan_options& o) {
       ->group(group);
   plan.add_option("--prefix", o.loads.prefix, "only tensors whose names begin so")->group(group);
   plan.add_option("--tensor", o.loads.tensor, "only this one (after --prefix)")->group(group);
-  plan.add_option("--axes", o.loads.axes, "order of a tensor's dimensions, as layer,sample,expert")
+  plan.add_option("--axes", o.loads.axes,
+                  "order of a counts tensor's dimensions, as layer,sample,expert")
       ->group(group);
   plan.add_option("--experts", o.loads.experts, "of a layer, where the file does not say")
       ->check(CLI::Range(1, 4096))
@@ -62,9 +67,10 @@ void add_tier(CLI::App& plan, plan_options& o) {
   plan.add_option("--workers", o.workers, "how many; needed unless --from is a plan")
       ->check(CLI::Range(1, 1024))
       ->group(group);
-  plan.add_option("--slots", o.slots,
-                  "per layer over all workers together; at least the experts; unless given, enough "
-                  "for one replica per worker")
+  plan.add_option(
+          "--slots", o.slots,
+          "per layer over all workers together (up's --slots is one worker's); at least the "
+          "experts; unless given, every worker has one to spare")
       ->check(CLI::Range(1, 32767))
       ->group(group);
   plan.add_option("--slots-per-worker", o.slots_per_worker,
@@ -98,16 +104,19 @@ void add_plans(CLI::App& plan, plan_options& o) {
             const auto size = config::parse_size(text);
             if (!size || *size == 0 || *size > k_expert_bytes_max)
               throw CLI::ValidationError("--expert-size",
-                                         text + " is no size from 1B to 256GiB; e.g. 44MiB");
+                                         text +
+                                             " is no size: a whole number with its unit, as "
+                                             "44MiB, and at most 256GiB");
             o.expert_bytes = *size;
           },
-          "bytes of one expert of one layer, to show moves in bytes and time")
+          "with --from: bytes of one expert of one layer, as 44MiB; shows copies in bytes and time")
       ->type_name("SIZE")
       ->group(group);
-  plan.add_option("--out", o.out, "the plan file, for up --placement")
+  plan.add_option("--out", o.out, "the plan file (JSON), for up --placement")
       ->type_name("FILE")
       ->group(group);
-  plan.add_option("--export", o.export_file, "also write TensorRT-LLM's assignments")
+  plan.add_option("--export", o.export_file,
+                  "also write TensorRT-LLM's assignments, which have no shares")
       ->type_name("FILE")
       ->group(group);
 }
@@ -116,9 +125,11 @@ void add_advice(CLI::App& plan, plan_options& o) {
   const char* const group = "Advice";
   advise_options& a = o.advise;
   plan.add_flag("--advise", a.asked,
-                "no plan: whether separate workers pay, from --ta --te --tc --tpot")
+                "no plan: whether separate workers pay; needs --ta --te --tc --tpot, and --layers "
+                "--hidden-size --top-k or --model")
       ->group(group);
-  add_duration(plan, "--ta", a.attention_us, "attention, per layer and micro-batch of one GPU");
+  add_duration(plan, "--ta", a.attention_us,
+               "attention, per layer and micro-batch of one GPU, as 150us");
   add_duration(plan, "--te", a.experts_us, "a worker's experts for the rows of one such GPU");
   add_duration(plan, "--tc", a.leg_us, "one way between them");
   plan.add_option_function<std::string>(

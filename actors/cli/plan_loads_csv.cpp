@@ -58,7 +58,8 @@ expected<read_loads> loads_from_csv(std::string_view text, const std::string& fi
       for (std::size_t e = 0; e < width; ++e) {
         if (cells[e + 1] != fmt::format("e{}", e))
           return refuse(fmt::format("line {}, column {} is headed {}; e{} is expected", number,
-                                    e + 2, printable(cells[e + 1]), e));
+                                    e + 2,
+                                    cells[e + 1].empty() ? "nothing" : printable(cells[e + 1]), e));
       }
       if (width == 0 || width > k_experts_max || (experts != 0 && width != experts)) {
         return refuse(fmt::format("line {} names {} experts; {} expected", number, width,
@@ -74,8 +75,11 @@ expected<read_loads> loads_from_csv(std::string_view text, const std::string& fi
     if (layer >= 65536)
       return refuse(fmt::format("line {}: layer {} is above 65535", number, layer));
     if (cells.size() != width + 1) {
-      return refuse(fmt::format("line {} has {} numbers after the layer; {} are expected", number,
-                                cells.size() - 1, width));
+      return refuse(fmt::format("line {} has {} numbers after the layer; {} are expected{}", number,
+                                cells.size() - 1, width,
+                                line.find('"') == std::string_view::npos
+                                    ? ""
+                                    : "; a comma parts numbers inside quotes too"));
     }
     auto& sum = by_layer[static_cast<std::uint16_t>(layer)];
     sum.resize(width, 0);
@@ -98,7 +102,7 @@ expected<read_loads> loads_from_csv(std::string_view text, const std::string& fi
     out.loads.counts.push_back(std::move(counts));
   }
   out.told =
-      fmt::format("{}: {} rows of {} layers, {} experts", file, rows, by_layer.size(), width);
+      fmt::format("{}: {} row(s) of {} layer(s), {} experts", file, rows, by_layer.size(), width);
   return out;
 }
 

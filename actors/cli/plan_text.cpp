@@ -14,14 +14,15 @@ namespace {
 using eplb::layer_gain;
 using nlohmann::ordered_json;
 
-// Mean and worst over the layers that have load; where none has, nothing could be better.
+// Mean and worst over the layers that have load.
 struct spread {
   double mean = 1, worst = 1;
 };
 
+// `idle` where no layer has load: every placement is as good.
 template <class Value>
-spread spread_of(const std::vector<layer_gain>& gains, Value value, double best = 1) {
-  spread s{best, best};
+spread spread_of(const std::vector<layer_gain>& gains, Value value, double idle = 1) {
+  spread s{idle, idle};
   double sum = 0;
   std::size_t count = 0;
   for (const layer_gain& g : gains) {
@@ -86,6 +87,8 @@ std::string gains_text(const plan_report& r) {
 
 std::string balance_text(const plan_report& r) {
   const auto& gains = r.plan->gains;
+  if (std::none_of(gains.begin(), gains.end(), [](const layer_gain& g) { return g.loaded; }))
+    return "no layer has load: any placement is as good\n";
   const auto line = [](const char* name, const spread& s) {
     return fmt::format("  {:<14}{:.4f}  worst layer {:.4f}\n", name, s.mean, s.worst);
   };
@@ -97,8 +100,7 @@ std::string balance_text(const plan_report& r) {
   if (r.repaired)
     text += line("plan before", spread_of(gains, [](auto& g) { return g.balancedness_before; }));
   text += line("with plan", spread_of(gains, [](auto& g) { return g.balancedness; }));
-  const spread p = spread_of(
-      gains, [](auto& g) { return g.percent_of_optimal; }, 100);
+  const spread p = spread_of(gains, [](auto& g) { return g.percent_of_optimal; });
   text += fmt::format("  {:.2f} % of what any placement could reach, worst layer {:.2f} %\n",
                       p.mean, p.worst);
   return text;
@@ -116,7 +118,9 @@ std::string moves_text(const plan_report& r) {
       text += fmt::format(", {} by {}", r.moves.bytes[p],
                           eplb::copy_path_name(static_cast<eplb::copy_path>(p)));
     }
-    text += fmt::format("; {:.3f} s", r.moves.predicted_s);
+    const double s = r.moves.predicted_s;
+    text +=
+        s < 0.1 ? fmt::format("; about {:.3g} ms", s * 1e3) : fmt::format("; about {:.1f} s", s);
   }
   return text + "\n";
 }
@@ -135,18 +139,21 @@ std::string plan_text(const plan_report& r, const plan_options& o) {
     text += fmt::format("note: {} slot(s) stay empty: no worker holds an expert twice\n", empty);
   }
   if (r.unmet.experts_below_min_replicas > 0) {
-    text += fmt::format("unmet: {} expert(s) have fewer than {} replicas\n",
+    text += fmt::format("unmet: {} expert(s), all layers counted, have fewer than {} replicas\n",
                         r.unmet.experts_below_min_replicas, o.min_replicas);
   }
   if (r.unmet.experts_on_one_node > 0) {
-    text += fmt::format("note: {} expert(s) have all replicas on one node\n",
+    text += fmt::format("note: {} expert(s), all layers counted, have all replicas on one node\n",
                         r.unmet.experts_on_one_node);
   }
   if (!o.export_file.empty()) {
     text += fmt::format("wrote {}{}\n", o.export_file,
                         r.shares_lost ? " (it has no word for shares: they are lost)" : "");
   }
-  if (o.out.empty()) return text + "nothing is written without --out FILE\n";
+  if (o.out.empty()) {
+    return text + (o.export_file.empty() ? "nothing is written without --out FILE\n"
+                                         : "no plan file is written without --out FILE\n");
+  }
   return text + fmt::format("wrote {}; serve it with: moetier up --model {} --placement {}\n",
                             o.out, o.model.empty() ? "DIR" : o.model, o.out);
 }

@@ -111,7 +111,8 @@ constexpr key_row k_rows[] = {
      "what computes; auto is the processor, cuda of `up` deals its workers out over all GPUs",
      MOETIER_PUT(parse_device(text).has_value() && put_text(s.worker.device, text)),
      MOETIER_SHOW(s.worker.device)},
-    {"worker.slots", "--slots", k_up | k_worker, "auto or 1 to 1024", "slots per layer",
+    {"worker.slots", "--slots", k_up | k_worker, "auto or 1 to 1024",
+     "slots per layer of each worker",
      MOETIER_PUT(text == "auto" ? (s.worker.slots = 0, true)
                                 : put_count(s.worker.slots, text, 1, k_slots_per_worker_max)),
      MOETIER_SHOW(s.worker.slots == 0 ? "auto" : std::to_string(s.worker.slots))},

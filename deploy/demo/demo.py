@@ -82,13 +82,13 @@ class Tier:
         while time.monotonic() < deadline:
             for name, process in self.processes.items():
                 if process.poll() is not None:
-                    raise RuntimeError(f"{name} ended with {process.returncode} before the tier was ready")
+                    raise SystemExit(f"demo: {name} ended with {process.returncode} before the tier was ready")
             try:
                 with urllib.request.urlopen(f"http://{self.http[0]}/readyz", timeout=1):
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.05)
-        raise RuntimeError(f"the tier is not ready after {limit} s")
+        raise SystemExit(f"demo: the tier is not ready after {limit} s")
 
 
 def write_text(service, name, wanted, colour):
@@ -122,8 +122,12 @@ def main():
     arguments = parser.parse_args()
     binaries = pathlib.Path(arguments.bin).resolve()
     sys.path[:0] = [str(HERE), arguments.python or str(binaries.parent / "lib" / "python")]
-    import moetier
-    from attention_service import AttentionService
+    try:
+        import moetier
+        from attention_service import AttentionService
+    except ModuleNotFoundError as missing:
+        raise SystemExit(f"demo: {sys.executable}: {missing}; needed are NumPy (on Debian /usr/bin/python3 with "
+                         "python3-numpy) and moetier's package beside --bin or in --python")
 
     colour = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
     wanted = json.loads((pathlib.Path(arguments.model) / "greedy.json").read_text())

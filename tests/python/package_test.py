@@ -185,9 +185,12 @@ class PackageTest(unittest.TestCase):
                             return_mode="sum")
         self.assert_refused(moetier.Unsupported, "tls is not enabled", moetier.connect, "tier:1",
                             tls=moetier.Tls("cert", "key", "ca"))
-        with self.assertRaises(moetier.Unsupported):
-            with self.session().step(stream=7):
-                pass
+        x, ids, w = inputs(4)
+        with self.session().step(stream=7) as step:
+            self.assert_refused(moetier.Unsupported, "a stream for tensors in host memory is not enabled", step.submit,
+                                2, x, ids=ids, weights=w)
+        self.assert_refused(moetier.Invalid, "stream is -1; allowed: 0 to 18446744073709551615", self.session().step,
+                            stream=-1)
 
     def test_failures_of_the_tier_are_their_own_classes(self):
         x, ids, w = inputs(16)

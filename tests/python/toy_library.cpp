@@ -7,7 +7,11 @@
 namespace {
 
 moetier::client::toy::toy_tier& the_tier() {
-  static moetier::client::toy::toy_tier tier;
+  static moetier::client::toy::toy_tier tier = [] {
+    moetier::client::toy::toy_tier made;
+    made.driver_library = MOETIER_FAKE_DRIVER;
+    return made;
+  }();
   return tier;
 }
 

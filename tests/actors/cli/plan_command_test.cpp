@@ -11,6 +11,7 @@
 #include "actors/cli/commands.hpp"
 #include "actors/cli/plan_advice.hpp"
 #include "eplb/plan_file.hpp"
+#include "schemas/safetensors/tensor_writer.hpp"
 
 namespace moetier::cli {
 namespace {
@@ -103,10 +104,16 @@ TEST_F(plan_command, repairs_an_old_plan_within_its_budget) {
   EXPECT_LE(copies[1], 2U);  // one a layer
   EXPECT_GE(copies[2], copies[1]);
   // In bytes over all layers: one expert fits.
-  const outcome o = run({"--counts", other, "--from", path("p.json"), "--budget", "15MiB",
-                         "--expert-size", "10MiB", "-o", "json"});
+  std::vector<std::string> in_bytes{"--counts", other,   "--from",        path("p.json"),
+                                    "--budget", "15MiB", "--expert-size", "10MiB"};
+  const outcome text = run(in_bytes);
+  EXPECT_NE(text.out.find("10485760 bytes, 10485760 by nvlink; about 0.0699 ms\n"),
+            std::string::npos)
+      << text.out;
+  in_bytes.insert(in_bytes.end(), {"-o", "json"});
+  const outcome o = run(in_bytes);
   const auto d = nlohmann::json::parse(o.out);
-  EXPECT_LE(d["copies"].get<int>(), 1);
+  EXPECT_EQ(d["copies"], 1);
   EXPECT_EQ(d["bytes"]["nvlink"].get<std::uint64_t>(), d["copies"].get<std::uint64_t>() * 10485760);
 }
 
@@ -115,6 +122,7 @@ TEST_F(plan_command, goes_through_the_other_engines_file_and_back) {
   outcome o = run({"--from", path("p.json"), "--export", path("t.json")});
   ASSERT_EQ(o.code, 0) << o.error;
   EXPECT_NE(o.out.find("it has no word for shares: they are lost"), std::string::npos) << o.out;
+  EXPECT_TRUE(o.out.ends_with("no plan file is written without --out FILE\n")) << o.out;
   EXPECT_EQ(
       run({"--from", path("t.json"), "--out", path("q.json")}).error,
       "setting --workers is not given; allowed: a number: assignments do not say how many workers "
@@ -143,10 +151,81 @@ TEST_F(plan_command, says_what_lacks) {
   EXPECT_EQ(run({"--counts", loads(), "--slots-per-worker", "4,4", "--workers", "3"}).error,
             "setting --slots-per-worker is 2 numbers; allowed: 3, one a worker");
   ASSERT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("p.json")}).code, 0);
-  EXPECT_EQ(run({"--counts", loads(), "--from", path("p.json"), "--workers", "3"}).code, 4);
+  const outcome other = run({"--counts", loads(), "--from", path("p.json"), "--workers", "3"});
+  EXPECT_EQ(other.code, 4);
+  EXPECT_TRUE(
+      other.error.ends_with("p.json is for 2 worker(s) with 8 slots per layer, not for 3 "
+                            "with 9; leave --from out to plan anew"))
+      << other.error;
+  EXPECT_NE(run({"--counts", loads(), "--from", path("p.json"), "--slots-per-worker", "5,3"})
+                .error.find("not for 2 with 8 in other numbers"),
+            std::string::npos);
   EXPECT_EQ(run({"--counts", loads(), "--from", path("p.json"), "--budget", "1GiB"}).error,
             "setting --expert-size is not given; allowed: a size, as the budget is in bytes");
   EXPECT_EQ(run({"--counts", loads(), "--from", path("p.json"), "--budget", "much"}).code, 2);
+}
+
+TEST_F(plan_command, loads_of_nothing_win_nothing) {
+  const std::string idle = loads("idle.csv", "0,0,0,0,0,0,0\n");
+  const outcome o = run({"--counts", idle, "--workers", "2"});
+  EXPECT_NE(o.out.find("no layer has load: any placement is as good\n"), std::string::npos)
+      << o.out;
+  EXPECT_EQ(o.out.find("% of what any"), std::string::npos) << o.out;
+  const auto d = nlohmann::json::parse(run({"--counts", idle, "--workers", "2", "-o", "json"}).out);
+  EXPECT_EQ(d["percent_of_optimal"]["mean"], 100);
+}
+
+TEST_F(plan_command, refuses_flags_that_would_do_nothing) {
+  const auto plan = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"--counts", loads(), "--workers", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const outcome o = run(words);
+    EXPECT_EQ(o.code, 2);
+    return o.error;
+  };
+  EXPECT_EQ(plan({"--budget", "4"}), "setting --budget is 4; allowed: only with --from and loads");
+  EXPECT_EQ(plan({"--expert-size", "44MiB"}),
+            "setting --expert-size is 44MiB; allowed: only with --from and loads");
+  ASSERT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("p.json")}).code, 0);
+  EXPECT_EQ(run({"--from", path("p.json"), "--budget", "4"}).code, 2);
+  EXPECT_EQ(plan({"--axes", "layer,expert"}),
+            "setting --axes is layer,expert; allowed: only with safetensors; this is CSV");
+  EXPECT_EQ(plan({"--prefix", "code."}),
+            "setting --prefix is code.; allowed: only with safetensors; this is CSV");
+  EXPECT_TRUE(plan({"--advise"}).ends_with("not beside --advise, which plans nothing"));
+  EXPECT_EQ(run({"--advise", "--out", "p.json"}).error,
+            "setting --out is p.json; allowed: not beside --advise, which plans nothing");
+}
+
+TEST_F(plan_command, takes_the_experts_of_a_trace_from_the_plan_before) {
+  ASSERT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("p.json")}).code, 0);
+  const std::vector<std::int32_t> ids{0, 1, 2, 3, 4, 5, 0, 1};
+  const std::string trace = path("trace.safetensors");
+  std::vector<tensor_to_write> tensors;
+  for (const char* name : {"layer0", "layer1"})
+    tensors.push_back({name, dtype::i32, {4, 2}, std::as_bytes(std::span(ids))});
+  ASSERT_TRUE(write_tensors(trace, tensors, {}).has_value());
+  EXPECT_EQ(run({"--trace", trace, "--workers", "2"}).code, 2);  // nothing says how many there are
+  EXPECT_EQ(run({"--trace", trace, "--workers", "2", "--axes", "layer,expert"}).error,
+            "setting --axes is layer,expert; allowed: only with --counts");
+  const outcome o = run({"--trace", trace, "--from", path("p.json"), "-o", "json"});
+  ASSERT_EQ(o.code, 0) << o.error;
+  EXPECT_EQ(nlohmann::json::parse(o.out)["experts"], 6);
+}
+
+TEST_F(plan_command, tells_a_plan_from_loads) {
+  ASSERT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("p.json")}).code, 0);
+  const outcome counts = run({"--counts", path("p.json"), "--workers", "2"});
+  EXPECT_EQ(counts.code, 7);
+  EXPECT_TRUE(
+      counts.error.ends_with("it is neither CSV with the head layer,e0,e1,... nor safetensors"))
+      << counts.error;
+  EXPECT_EQ(run({"--counts", file("short.txt", "1,2"), "--workers", "2"}).code, 7);
+  const outcome from = run({"--counts", loads(), "--from", loads("from.csv")});
+  EXPECT_EQ(from.code, 7);
+  EXPECT_TRUE(from.error.ends_with(
+      "it is no plan file, which is one JSON object; loads go to --counts or --trace"))
+      << from.error;
 }
 
 TEST_F(plan_command, knows_csv_by_its_head_whatever_the_name) {
@@ -170,21 +249,12 @@ TEST_F(plan_command, plans_uneven_workers) {
 
 TEST_F(plan_command, tells_how_many_wishes_go_unmet) {
   const outcome o = run({"--counts", loads(), "--workers", "2", "--min-replicas", "2"});
-  EXPECT_NE(o.out.find("unmet: "), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("expert(s), all layers counted, have fewer than 2 replicas\n"),
+            std::string::npos)
+      << o.out;
   EXPECT_EQ(run({"--counts", loads(), "--workers", "2", "--slots", "12", "--min-replicas", "2"})
                 .out.find("unmet: "),
             std::string::npos);
-}
-
-TEST_F(plan_command, loads_without_load_are_not_called_unbalanced) {
-  const std::string idle = loads("idle.csv", "0,0,0,0,0,0,0\n");
-  const outcome o = run({"--counts", idle, "--workers", "2"});
-  EXPECT_NE(o.out.find("100.00 % of what any placement could reach, worst layer 100.00 %"),
-            std::string::npos)
-      << o.out;
-  const auto d = nlohmann::json::parse(run({"--counts", idle, "--workers", "2", "-o", "json"}).out);
-  EXPECT_EQ(d["percent_of_optimal"]["mean"], 100.0);
-  EXPECT_EQ(d["balancedness"]["worst"], 1.0);
 }
 
 TEST_F(plan_command, never_replaces_what_is_no_regular_file) {
@@ -232,16 +302,13 @@ TEST_F(plan_command, names_that_are_no_text_do_not_stop_the_document) {
   EXPECT_EQ(nlohmann::json::parse(o.out)["out"], path("\xef\xbf\xbd.json"));
 }
 
-TEST_F(plan_command, refuses_what_it_would_leave_out) {
+TEST_F(plan_command, refuses_numbers_that_mean_nothing) {
   const std::string l = loads();
-  EXPECT_EQ(run({"--counts", l, "--workers", "2", "--budget", "3"}).error,
-            "setting --budget is 3; allowed: only with --from and loads");
   EXPECT_EQ(run({"--counts", l, "--workers", "2", "--nodes", "3"}).error,
             "setting --nodes is 3; allowed: 1 to 2, the number of workers");
-  EXPECT_EQ(run({"--counts", l, "--workers", "2", "--axes", "layer,expert"}).error,
-            "setting --axes is layer,expert; allowed: nothing, as CSV has no tensors");
-  EXPECT_EQ(run({"--counts", l, "--workers", "2", "--expert-size", "257GiB"}).code, 2);
-  EXPECT_EQ(run({"--counts", l, "--workers", "2", "--expert-size", "256GiB"}).code, 0);
+  ASSERT_EQ(run({"--counts", l, "--workers", "2", "--out", path("p.json")}).code, 0);
+  for (const auto& [size, code] : {std::pair("256GiB", 0), {"257GiB", 2}})
+    EXPECT_EQ(run({"--counts", l, "--from", path("p.json"), "--expert-size", size}).code, code);
   for (const char* nic : {"nan", "inf", "0", "1e300"}) {
     const outcome o = run({"--advise", "--ta", "1us", "--te", "1us", "--tc", "1us", "--tpot", "1ms",
                            "--layers", "1", "--hidden-size", "1", "--top-k", "1", "--nic", nic});
@@ -284,9 +351,10 @@ TEST(plan_advice, follows_times_and_network) {
   o.tokens = 1024;
   EXPECT_EQ(advise(o)->why, "a worker's network serves 0.33 attention GPUs, less than one");
   o.top_k = 0;
-  EXPECT_EQ(
-      advise(o).error().text,
-      "setting --top-k is not given; allowed: a value above 0 (--model tells the last three)");
+  EXPECT_EQ(advise(o).error().text,
+            "setting --top-k is not given; allowed: a number above 0; --model tells it too");
+  o.leg_us = 0;
+  EXPECT_EQ(advise(o).error().text, "setting --tc is not given; allowed: a duration, as 150us");
 }
 
 }  // namespace

@@ -39,6 +39,12 @@ TEST(plan_loads, csv_errors_name_line_and_expert) {
             malformed + "line 2, expert 0: -1 is no whole number");
   EXPECT_EQ(csv_refusal("layer,e0,e1\n0,1\n"),
             malformed + "line 2 has 1 numbers after the layer; 2 are expected");
+  EXPECT_EQ(csv_refusal("layer,e0,e1\n0,\"1,200\",2\n"),
+            malformed +
+                "line 2 has 3 numbers after the layer; 2 are expected; a comma parts "
+                "numbers inside quotes too");
+  EXPECT_EQ(csv_refusal("layer,e0,\n0,1,\n"),
+            malformed + "line 1, column 3 is headed nothing; e1 is expected");
   EXPECT_EQ(csv_refusal("10,20,30\n5,5,5\n"),
             malformed + "line 1 begins with 10; the head layer,e0,e1,... is needed");
   EXPECT_EQ(csv_refusal("layer;e0;e1\n0;1;2\n"),

@@ -17,7 +17,11 @@ import sys
 import traceback
 
 import side_by_side
-from bench_rows import DEFAULT_ROWS, SHAPES, layers, rotated, route, routings
+
+try:
+    from bench_rows import DEFAULT_ROWS, SHAPES, layers, rotated, route, routings
+except ModuleNotFoundError as missing:
+    sys.exit(f"peers: {sys.executable}: {missing}")
 
 ERROR_MAX = 0.03  # relative, against an f32 reference that quantises where the peer does (2.5 % seen)
 

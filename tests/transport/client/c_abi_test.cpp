@@ -208,9 +208,11 @@ TEST_F(c_abi, refuses_tensors_that_do_not_fit) {
   with([](call_rig& r) { r.hidden.dl.data = nullptr; }, "hidden is null; allowed: data of [4, 10]");
   with(
       [](call_rig& r) {
-        r.hidden.dl.device = {kDLCUDA, 0};
+        r.hidden.dl.device = {kDLROCM, 0};
       },
-      "hidden on device type 2 is not enabled", MOETIER_UNSUPPORTED);
+      "hidden on device type 10 is not enabled", MOETIER_UNSUPPORTED);
+  with([](call_rig& r) { r.hidden.dl.dtype = k_dl_i64; },
+       "hidden has dtype i64; allowed: f32, f16 or bf16");
   with([](call_rig& r) { r.ids.shape[0] = 3; }, "ids has shape [3, 3]; expected [4, 3]");
   with([](call_rig& r) { r.ids.dl.dtype = k_dl_f32; }, "ids has dtype f32; allowed: i32 or i64");
   with([](call_rig& r) { r.weights.dl.dtype = k_dl_i32; }, "weights has dtype i32; allowed: f32");

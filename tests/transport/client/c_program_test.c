@@ -25,6 +25,9 @@ static int threads(void) {
 }
 
 /* The runtime of a sanitizer may have a thread of its own. */
+#ifndef MOETIER_SANITIZED
+#define MOETIER_SANITIZED 0
+#endif
 static int sanitized(void) { return MOETIER_SANITIZED; }
 
 int main(void) {

@@ -28,6 +28,7 @@ struct toy_tier {
   std::optional<error> refuse_attach;
   std::optional<error> refuse_close;
   std::uint32_t next_session = 1;
+  std::string driver_library = "no-driver-in-tests.so";
 
   toy_tier() { publish(make_snapshot(shape)); }
   void publish(transport::routing_snapshot snapshot) {
@@ -105,7 +106,8 @@ inline abi::service_world world_of(toy_tier& tier) {
             carrier->mode = tier.mode;
             tier.carrier = carrier.get();
             return carrier;
-          }};
+          },
+          .driver_library = tier.driver_library};
 }
 
 inline moetier_service_options at_tier() {

@@ -126,10 +126,9 @@ moetier_status moetier_submit(moetier_session* session, const moetier_call* call
   return with(session, [&](abi::session& s) -> expected<void> {
     if (ticket == nullptr) return null_argument("ticket");
     *ticket = 0;
-    if (auto ok = check_stream(stream); !ok) return ok;
     const auto read = read_struct("call", call);
     if (!read) return unexpected_error(read.error());
-    const auto taken = s.submit(*read);
+    const auto taken = s.submit(*read, stream);
     if (!taken) return unexpected_error(taken.error());
     *ticket = *taken;
     return {};
@@ -139,22 +138,20 @@ moetier_status moetier_submit(moetier_session* session, const moetier_call* call
 moetier_status moetier_collect(moetier_session* session, moetier_ticket ticket,
                                const moetier_result* result, void* stream) {
   return with(session, [&](abi::session& s) -> expected<void> {
-    if (auto ok = check_stream(stream); !ok) return ok;
     const auto read = read_struct("result", result);
     if (!read) return unexpected_error(read.error());
-    return s.collect(ticket, *read);
+    return s.collect(ticket, *read, stream);
   });
 }
 
 moetier_status moetier_forward(moetier_session* session, const moetier_call* call,
                                const moetier_result* result, void* stream) {
   return with(session, [&](abi::session& s) -> expected<void> {
-    if (auto ok = check_stream(stream); !ok) return ok;
     const auto read = read_struct("call", call);
     if (!read) return unexpected_error(read.error());
     const auto into = read_struct("result", result);
     if (!into) return unexpected_error(into.error());
-    return s.forward(*read, *into);
+    return s.forward(*read, *into, stream);
   });
 }
 

@@ -14,9 +14,21 @@
  * - Handles are opaque. Calls of a service are thread-safe; calls of one session are serialised by
  * the caller; sessions never wait for each other. A forked child may use no handle of its parent
  * (MOETIER_BAD_STATE).
- * - Tensors are DLPack's, owned by the caller, last dimension contiguous. In this version they lie
- * in host memory and the stream is NULL: submit copies its inputs and returns, collect blocks, at
- * most 100 ms past its deadline.
+ * - Tensors are DLPack's, owned by the caller, last dimension contiguous. All tensors of a call and
+ * of its result lie at one place: in host memory (kDLCPU, kDLCUDAHost) or on one CUDA device
+ * (kDLCUDA). Submit copies its inputs and returns, collect blocks, at most 100 ms past its deadline
+ * and what a stream takes.
+ * - A stream is NULL with host memory and in step_begin. On a device it is a CUstream
+ * (cudaStream_t) of that device's primary context, and NULL is the legacy default stream. Submit
+ * copies the inputs to pinned host memory behind what the stream holds and waits for the stream,
+ * however long it takes; the deadline counts from then. Collect copies the result to the device
+ * behind what its stream holds and returns when it is there, for every stream to read. A stream
+ * that is being captured is MOETIER_BAD_STATE. The rows of a call that failed are not written.
+ * - The CUDA driver (libcuda.so.1) is loaded by the first tensor that has rows on a device and by
+ * nothing else; that call also pins host memory for the session's max_tokens. Without a driver or
+ * that device it is MOETIER_UNSUPPORTED, and the text says what lacks. What the driver fails at is
+ * MOETIER_DEVICE with the name of its error: in submit nothing was sent and the step goes on, in
+ * collect the call has ended and its step is to be replayed.
  * - Nothing throws or aborts across this border. On a status other than MOETIER_OK,
  * moetier_last_error() says in one sentence what was given and what is allowed.
  */
@@ -271,7 +283,7 @@ MOETIER_API moetier_status moetier_session_open(moetier_service* service,
 MOETIER_API moetier_status moetier_session_close(moetier_session* session);
 MOETIER_API moetier_status moetier_stats(moetier_session* session, moetier_stats_snapshot* stats);
 
-/* options may be NULL. */
+/* options may be NULL; stream must be. */
 MOETIER_API moetier_status moetier_step_begin(moetier_session* session,
                                               const moetier_step_options* options, void* stream);
 /* options and report may be NULL. Returns the step's first failure. */

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/client/abi/device_driver.hpp"
 #include "transport/client/abi/fork_mark.hpp"
 #include "transport/client/abi/moetier.h"
 #include "transport/client/link/router_cache.hpp"
@@ -22,6 +23,7 @@ struct service_world {
   std::function<expected<std::unique_ptr<client::tier_link>>(std::string_view, duration_ns)>
       connect;
   std::function<expected<std::unique_ptr<transport::Communication>>(std::string_view)> open_carrier;
+  std::string driver_library = k_driver_library;  // loaded when the first device tensor comes
 };
 
 class session;
@@ -38,6 +40,7 @@ class service final {
 
   client::tier_link& link() noexcept { return *link_; }
   const std::string& tenant() const noexcept { return tenant_; }
+  const std::string& driver_library() const noexcept { return world_.driver_library; }
   // The carrier of that name, opened at its first use; a tier has one.
   expected<transport::Communication*> carrier(const std::string& name);
   // For sessions whose gate is on the tier; fetched at a layer's first use.

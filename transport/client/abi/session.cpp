@@ -26,6 +26,14 @@ std::uint16_t micro_batch_of(moetier_ticket ticket) noexcept {
   return static_cast<std::uint16_t>(ticket & ((1u << k_micro_batch_bits) - 1));
 }
 
+bool on_device(const shared_place& place) noexcept { return place.device >= 0; }
+
+// A stream orders work on a device; a call without any tensor has none to order.
+expected<void> check_stream(const shared_place& place, const void* stream) {
+  if (stream == nullptr || place.device != k_on_host) return {};
+  return fail(reason::not_enabled, "a stream for tensors in host memory");
+}
+
 incarnation_id random_incarnation() {
   std::random_device random;
   const std::uint64_t high = random();
@@ -108,11 +116,12 @@ session::session(service& owner, const moetier_session_options& options,
   hidden_size_ = granted_.snapshot->model.hidden_size;
   places_.resize(granted_.micro_batches);
   words_.resize(granted_.micro_batches);
-  tensors_ =
-      std::make_unique<call_tensors>(tensor_sizes{.tokens_max = granted_.tokens_max,
-                                                  .hidden_size = hidden_size_,
-                                                  .columns = granted_.snapshot->model.columns(),
-                                                  .top_k = granted_.top_k});
+  const tensor_sizes sizes{.tokens_max = granted_.tokens_max,
+                           .hidden_size = hidden_size_,
+                           .columns = granted_.snapshot->model.columns(),
+                           .top_k = granted_.top_k};
+  tensors_ = std::make_unique<call_tensors>(sizes);
+  staging_ = std::make_unique<device_staging>(owner.driver_library(), sizes);
   generation_told_ = granted_.snapshot->generation.value;
   owner_.enter(*this);
 }
@@ -175,6 +184,7 @@ expected<void> session::step_begin(const moetier_step_options& options) {
   step_limit_ = std::min(wish, k_limit_max);
   step_until_ = wish == 0 ? 0 : monotonic_now() + step_limit_;
   step_failure_.reset();
+  device_failure_.reset();
   if (options.replay == 0) {
     step_ = {};
     attempts_ = 0;
@@ -206,6 +216,9 @@ expected<void> session::step_end(moetier_step_report& report) {
   report.calls = step_.calls;
   report.replays = step_.replays;
   report.tokens = step_.tokens;
+  if (!did_end) return ended;
+  const auto failed = std::exchange(device_failure_, std::nullopt);
+  if (ended && failed) return unexpected_error(*failed);
   return ended;
 }
 
@@ -222,11 +235,19 @@ expected<duration_ns> session::limit_of(std::uint64_t wish) const {
   return std::min(limit, step_until_ - now);
 }
 
-expected<moetier_ticket> session::submit(const moetier_call& call) {
+expected<moetier_ticket> session::submit(const moetier_call& call, void* stream) {
   if (auto ok = check_lease(); !ok) return unexpected_error(ok.error());
   if (auto ok = check_wish(call); !ok) return unexpected_error(ok.error());
-  tensor_view hidden;
-  auto read = tensors_->read(call, hidden);
+  if (device_failure_) return fail(reason::step_poisoned, source_->step());
+  auto views = tensors_->view(call);
+  if (!views) return unexpected_error(views.error());
+  const tensor_view hidden = views->hidden;
+  const shared_place memory = views->place;
+  if (auto ok = check_stream(memory, stream); !ok) return unexpected_error(ok.error());
+  if (on_device(memory) && hidden.rows > 0) {
+    if (auto ok = staging_->fetch(*views, stream); !ok) return unexpected_error(ok.error());
+  }
+  auto read = tensors_->read(call, *views);
   if (!read) return unexpected_error(read.error());
   const auto limit = limit_of(call.deadline_ns);
   if (!limit) return unexpected_error(limit.error());
@@ -246,7 +267,8 @@ expected<moetier_ticket> session::submit(const moetier_call& call) {
        .tokens = hidden.rows,
        .layer = read->layer,
        .repeat_idx = call.repeat_idx,
-       .hidden = hidden};
+       .hidden = hidden,
+       .memory = memory};
   words_[call.micro_batch].status = MOETIER_PENDING;
   return p.ticket;
 }
@@ -257,7 +279,7 @@ expected<void> session::known_ticket(moetier_ticket ticket) const {
   return fail(reason::invalid_argument, "ticket", ticket, "one of this session's newest tickets");
 }
 
-expected<void> session::collect(moetier_ticket ticket, const moetier_result& result) {
+expected<void> session::collect(moetier_ticket ticket, const moetier_result& result, void* stream) {
   if (auto ok = known_ticket(ticket); !ok) return ok;
   const std::uint16_t u = micro_batch_of(ticket);
   place& p = places_[u];
@@ -265,11 +287,23 @@ expected<void> session::collect(moetier_ticket ticket, const moetier_result& res
     return fail(reason::sequence, "collect", fmt::format("ticket {} has ended", ticket));
   }
   if (auto ok = check_wish(result); !ok) return ok;
-  const auto read = tensors_->read(result, p.tokens, p.hidden);
-  if (!read) return unexpected_error(read.error());
-  auto ended = source_->collect(u, *read);
+  const auto views = tensors_->view(result, p.hidden, p.memory);
+  if (!views) return unexpected_error(views.error());
+  if (auto ok = check_stream(views->place, stream); !ok) return ok;
+  result_views places = *views;
+  const bool staged = on_device(views->place) && p.tokens > 0;
+  if (staged) {
+    auto on_host = staging_->places_for(*views, stream);
+    if (!on_host) return unexpected_error(on_host.error());
+    places = *on_host;
+  }
+  auto ended = source_->collect(u, call_tensors::into(places));
   // A refused result leaves the ticket as it was.
   if (!ended && (ended.error().code == status::invalid)) return ended;
+  if (ended && staged) {
+    ended = staging_->store(places, *views, stream);
+    if (!ended && !device_failure_) device_failure_ = ended.error();
+  }
   p.outstanding = false;
   const std::uint64_t replays = ended ? source_->last_times().replays : 0;
   for (counts* c : {&step_, &all_}) {
@@ -283,10 +317,11 @@ expected<void> session::collect(moetier_ticket ticket, const moetier_result& res
   return ended;
 }
 
-expected<void> session::forward(const moetier_call& call, const moetier_result& result) {
-  const auto ticket = submit(call);
+expected<void> session::forward(const moetier_call& call, const moetier_result& result,
+                                void* stream) {
+  const auto ticket = submit(call, stream);
   if (!ticket) return unexpected_error(ticket.error());
-  auto ended = collect(*ticket, result);
+  auto ended = collect(*ticket, result, stream);
   if (!ended && places_[call.micro_batch].outstanding) {
     // The result was refused and nobody has the ticket to ask again.
     std::vector<std::byte> nowhere(std::size_t{places_[call.micro_batch].tokens} * hidden_size_ *

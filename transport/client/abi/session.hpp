@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "transport/client/abi/call_tensors.hpp"
+#include "transport/client/abi/device_staging.hpp"
 #include "transport/client/abi/event_queue.hpp"
 #include "transport/client/abi/moetier.h"
 #include "transport/client/abi/service.hpp"
@@ -31,9 +32,9 @@ class session final {
 
   expected<void> step_begin(const moetier_step_options& options);
   expected<void> step_end(moetier_step_report& report);
-  expected<moetier_ticket> submit(const moetier_call& call);
-  expected<void> collect(moetier_ticket ticket, const moetier_result& result);
-  expected<void> forward(const moetier_call& call, const moetier_result& result);
+  expected<moetier_ticket> submit(const moetier_call& call, void* stream);
+  expected<void> collect(moetier_ticket ticket, const moetier_result& result, void* stream);
+  expected<void> forward(const moetier_call& call, const moetier_result& result, void* stream);
   expected<void> known_ticket(moetier_ticket ticket) const;
   expected<void> ack_generation(std::uint64_t generation) const;
 
@@ -50,7 +51,8 @@ class session final {
     std::uint32_t tokens = 0;
     layer_id layer;
     std::uint16_t repeat_idx = 0;
-    tensor_view hidden;  // where it lay, for the overlap rule
+    tensor_view hidden;   // where it lay, for the overlap rule
+    shared_place memory;  // where its result must lie
   };
   struct counts {
     std::uint64_t calls = 0;
@@ -74,12 +76,14 @@ class session final {
 
   std::uint32_t hidden_size_ = 0;
   std::unique_ptr<call_tensors> tensors_;
+  std::unique_ptr<device_staging> staging_;
   std::vector<place> places_;               // by micro-batch
   std::vector<moetier_status_word> words_;  // by micro-batch
   moetier_ticket last_ticket_ = 0;
   duration_ns step_limit_ = 0;
   time_ns step_until_ = 0;  // 0 = no deadline
   std::optional<status> step_failure_;
+  std::optional<error> device_failure_;  // the step's first one; the source half does not know it
   std::uint32_t attempts_ = 0;
   counts step_;
   counts all_;

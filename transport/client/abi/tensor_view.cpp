@@ -42,16 +42,33 @@ std::string type_text(const DLDataType& t) {
   return fmt::format("{}{}{}", kind, t.bits, t.lanes == 1 ? "" : fmt::format("x{}", t.lanes));
 }
 
+// Pinned host memory is host memory.
+expected<std::int32_t> place_of(const char* name, const DLDevice& device) {
+  switch (device.device_type) {
+    case kDLCPU:
+    case kDLCUDAHost: return k_on_host;
+    case kDLCUDA:
+      if (device.device_id >= 0) return device.device_id;
+      return fail(reason::invalid_argument, fmt::format("the device of {}", name), device.device_id,
+                  "0 or more");
+    default:
+      return fail(reason::not_enabled,
+                  fmt::format("{} on device type {}", name, static_cast<int>(device.device_type)));
+  }
+}
+
+std::string place_text(std::int32_t device) {
+  return device == k_on_host ? "in host memory" : fmt::format("on cuda:{}", device);
+}
+
 }  // namespace
 
 expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uint32_t width,
                               std::string_view allowed) {
   if (tensor == nullptr) return tensor_view{.type = dtype::f32, .width = width};
   const DLTensor& t = *tensor;
-  if (t.device.device_type != kDLCPU) {
-    return fail(reason::not_enabled,
-                fmt::format("{} on device type {}", name, static_cast<int>(t.device.device_type)));
-  }
+  const auto place = place_of(name, t.device);
+  if (!place) return unexpected_error(place.error());
   const std::string due = fmt::format("[T, {}]", width);
   if (t.ndim != 2 || t.shape == nullptr) {
     return fail(
@@ -62,8 +79,10 @@ expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uin
   if (t.shape[0] < 0 || t.shape[0] > k_rows_max || t.shape[1] != std::int64_t{width}) {
     return fail(reason::invalid_shape, name, shape_text(t), due);
   }
-  tensor_view view{
-      .type = type_of(t.dtype), .rows = static_cast<std::uint32_t>(t.shape[0]), .width = width};
+  tensor_view view{.type = type_of(t.dtype),
+                   .rows = static_cast<std::uint32_t>(t.shape[0]),
+                   .width = width,
+                   .device = *place};
   if (view.type == dtype::other) {
     return fail(reason::invalid_dtype, name, type_text(t.dtype), allowed);
   }
@@ -123,6 +142,14 @@ expected<tensor_view> vector_of(const char* name, const DLTensor* tensor, std::u
   column.shape = shape;
   column.strides = strides;
   return view_of(name, &column, 1, allowed);
+}
+
+expected<void> shared_place::join(const char* joining, const tensor_view& view) {
+  if (!view.given()) return {};
+  if (device == k_nowhere) *this = {joining, view.device};
+  if (view.device == device) return {};
+  return fail(reason::invalid_argument, joining, place_text(view.device),
+              fmt::format("{}, as {}", place_text(device), name));
 }
 
 }  // namespace moetier::abi

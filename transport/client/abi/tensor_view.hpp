@@ -1,7 +1,7 @@
 #pragma once
-// A DLPack tensor as the source half wants it: host memory, two dimensions, rows of contiguous
-// elements at a pitch. Checks all that a DLTensor may claim before a byte of it is touched.
-// Thread: any.
+// A DLPack tensor as the source half wants it: two dimensions, rows of contiguous elements at a
+// pitch, in host memory or on a CUDA device. Checks all that a DLTensor may claim before a byte of
+// it is touched. Thread: any.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,15 +14,22 @@
 
 namespace moetier::abi {
 
+// Where a tensor lies: on the CUDA device of that number, or
+inline constexpr std::int32_t k_on_host = -1;
+inline constexpr std::int32_t k_nowhere = -2;  // there is no tensor
+
 struct tensor_view {
-  std::byte* data = nullptr;
+  std::byte* data = nullptr;  // an address on `device`
   dtype type = dtype::other;
   std::uint32_t rows = 0;
   std::uint32_t width = 0;
   std::size_t pitch = 0;  // bytes
+  std::int32_t device = k_nowhere;
 
+  bool given() const noexcept { return device != k_nowhere; }
+  std::size_t row_bytes() const noexcept { return width * dtype_bytes(type); }
   std::byte* end() const noexcept {
-    return rows == 0 ? data : data + (rows - 1) * pitch + width * dtype_bytes(type);
+    return rows == 0 ? data : data + (rows - 1) * pitch + row_bytes();
   }
 };
 
@@ -39,5 +46,13 @@ expected<tensor_view> view_of(const char* name, const DLTensor* tensor, std::uin
 // One element a row: a [rows] tensor as a view of width 1.
 expected<tensor_view> vector_of(const char* name, const DLTensor* tensor, std::uint32_t rows,
                                 std::string_view allowed);
+
+// All tensors of a call and of its result lie at one place, which the first of them names.
+struct shared_place {
+  const char* name = "";
+  std::int32_t device = k_nowhere;
+
+  expected<void> join(const char* joining, const tensor_view& view);
+};
 
 }  // namespace moetier::abi

@@ -5,8 +5,8 @@
         with session.step() as step:
             y = step.forward(layer=3, hidden=x, logits=router_logits)
 
-Inputs are NumPy arrays or anything with __dlpack__ (host memory, no copy). bfloat16 in NumPy is a uint16 array and
-dtype="bfloat16". Failing calls raise a subclass of moetier.Error. Importing this package loads nothing and patches
+Inputs are NumPy arrays or anything with __dlpack__, in host memory (no copy) or on a CUDA device (copied over pinned
+memory behind the step's stream). bfloat16 in NumPy is a uint16 array and dtype="bfloat16". Failing calls raise a subclass of moetier.Error. Importing this package loads nothing and patches
 nothing; connect() loads libmoetier.so.1: from MOETIER_LIBRARY, from beside the package, or from the system.
 """
 

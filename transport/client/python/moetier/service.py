@@ -7,7 +7,7 @@ import warnings
 import numpy
 
 from . import _abi
-from ._tensor import empty_like, tensor
+from ._tensor import check_can_allocate, empty_beside, empty_like, tensor
 from .errors import BadState, Degraded, Error, Invalid, Unavailable
 
 Model = collections.namedtuple("Model", "model_type hidden_size intermediate_size experts top_k layers_total moe_layers "
@@ -165,7 +165,11 @@ class Session(_Handle):
         self._flags_bad_rows = flags_bad_rows
 
     def step(self, *, stream=None, replay=False, deadline=None, warmup=False):
-        """A step, begun by `with`. replay=True runs the last step again after a failed call."""
+        """A step, begun by `with`. replay=True runs the last step again after a failed call.
+
+        stream, for arrays in device memory: the CUDA stream, as an integer, that their rows are read and written
+        behind; None is the legacy default stream. An array in host memory goes with None only.
+        """
         return Step(self, stream, replay, deadline, warmup)
 
     @property
@@ -223,7 +227,7 @@ class Step:
 
     def __init__(self, session, stream, replay, deadline, warmup):
         self._session = session
-        self._stream = stream
+        self._stream = None if stream is None else _number("stream", stream, 2**64 - 1)
         self._options = _abi.StepOptions(replay=int(bool(replay)), warmup=int(bool(warmup)),
                                          deadline_ns=_nanoseconds("deadline", deadline))
         self._open = {}  # number -> Ticket
@@ -231,7 +235,7 @@ class Step:
         self.bad_rows = None  # bool [T] of the last collected call, in a session with bad_rows="flag"
 
     def __enter__(self):
-        _abi.check(_abi.library().moetier_step_begin(self._session._handle, ctypes.byref(self._options), self._stream))
+        _abi.check(_abi.library().moetier_step_begin(self._session._handle, ctypes.byref(self._options), None))
         return self
 
     def __exit__(self, kind, exception, traceback):
@@ -241,7 +245,7 @@ class Step:
         left = list(self._open.values())
         for ticket in left:
             try:
-                self.collect(ticket, numpy.empty(ticket._shape, numpy.float32))
+                self.collect(ticket, None if ticket._given.on_device else numpy.empty(ticket._shape, numpy.float32))
             except Error:
                 pass
         try:
@@ -271,8 +275,12 @@ class Step:
         hidden [T, H]; then logits [T, E], or ids [T, k] (-1: no expert) with weights [T, k], or nothing in a session
         with gate="tier". token_ids [T] where the layer chooses experts by token; adapter_ids [T] (-1: none) name
         adapters. dtype="bfloat16" reads 16-bit hidden and logits as bfloat16. Inputs may change once this returns.
+        All arrays of a call and its results lie in host memory or on one CUDA device; rows on a device are copied
+        behind the step's stream, which this waits for.
         """
-        given = tensor("hidden", hidden, dtype)
+        given = tensor("hidden", hidden, dtype, stream=self._stream)
+        if given.on_device:
+            check_can_allocate("hidden", hidden)
         call = _abi.Call(layer=_number("layer", layer, 0xffff), micro_batch=_number("micro_batch", micro_batch, 0xffff),
                          repeat_idx=_number("repeat_idx", repeat_idx, 0xffff),
                          repeat_count=_number("repeat_count", repeat_count, 0xffff), hidden=given.pointer,
@@ -283,7 +291,7 @@ class Step:
             if value is None:
                 continue
             is_bfloat16 = name == "logits" and dtype == "bfloat16" and getattr(value, "itemsize", 0) == 2
-            keep.append(tensor(name, value, "bfloat16" if is_bfloat16 else None))
+            keep.append(tensor(name, value, "bfloat16" if is_bfloat16 else None, stream=self._stream))
             setattr(call, name, keep[-1].pointer)
         number = ctypes.c_uint64()
         _abi.check(_abi.library().moetier_submit(self._session._handle, ctypes.byref(call), self._stream,
@@ -295,24 +303,28 @@ class Step:
     def collect(self, ticket, out=None, *, routing=False):
         """Waits for a ticket's rows and returns them: in `out`, or in a new array like hidden.
 
-        routing=True returns (rows, ids, weights) with the experts as they were used.
+        routing=True returns (rows, ids, weights) with the experts as they were used. What lies on a device, out, ids,
+        weights and bad_rows of a call from there, is written when this returns.
         """
         if out is None:
             out = empty_like(ticket._like, ticket._shape, ticket._given)
         bfloat16 = ticket._given.is_bfloat16 and getattr(out, "itemsize", 0) == 2
-        into = tensor("out", out, "bfloat16" if bfloat16 and isinstance(out, numpy.ndarray) else None, writable=True)
+        into = tensor("out", out, "bfloat16" if bfloat16 and isinstance(out, numpy.ndarray) else None, writable=True,
+                      stream=self._stream)
         result = _abi.Result(output=into.pointer)
         keep = [into]
+        tokens = ticket._shape[0]
+
+        def wanted(field, shape, dtype):
+            array = (empty_beside(ticket._like, shape, dtype) if ticket._given.on_device
+                     else numpy.empty(shape, dtype))
+            keep.append(tensor(field, array, stream=self._stream))
+            setattr(result, field, keep[-1].pointer)
+            return array
         if routing:
-            picks = (ticket._shape[0], self._session._top_k)
-            ids, weights = numpy.empty(picks, numpy.int32), numpy.empty(picks, numpy.float32)
-            keep += [tensor("ids", ids), tensor("weights", weights)]
-            result.ids, result.weights = keep[1].pointer, keep[2].pointer
-        bad_rows = None
-        if self._session._flags_bad_rows:
-            bad_rows = numpy.zeros(ticket._shape[0], numpy.uint8)
-            keep.append(tensor("bad_rows", bad_rows))
-            result.bad_rows = keep[-1].pointer
+            picks = (tokens, self._session._top_k)
+            ids, weights = wanted("ids", picks, "int32"), wanted("weights", picks, "float32")
+        bad_rows = wanted("bad_rows", (tokens,), "uint8") if self._session._flags_bad_rows else None
         try:
             status = _abi.check(_abi.library().moetier_collect(self._session._handle, ticket.number,
                                                                ctypes.byref(result), self._stream))
@@ -322,7 +334,7 @@ class Step:
             self._open.pop(ticket.number, None)
             raise
         self._open.pop(ticket.number, None)
-        self.bad_rows = None if bad_rows is None else bad_rows.astype(bool)
+        self.bad_rows = None if bad_rows is None else bad_rows != 0
         if status == _abi.DEGRADED:
             warnings.warn("some experts are missing from these rows", Degraded, stacklevel=2)
         return (out, ids, weights) if routing else out

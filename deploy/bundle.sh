@@ -48,7 +48,8 @@ stay_inside() {
 }
 
 make_bundle() {
-  local out=$1 build=${MOETIER_BUILD:-}
+  out=$1
+  local build=${MOETIER_BUILD:-}
   [ ! -e "$out" ] || fail "$out is there already"
   if [ -z "$build" ]; then
     build=$here/build/release
@@ -68,6 +69,7 @@ make_bundle() {
   libraries=$(needed "$build/bin/moetier" "$build/lib/libmoetier_ucx.so" "$build/lib/libmoetier.so.1")
   of_modules=$(needed "${ucx_modules[@]}")
 
+  trap 'rm -rf "$out"' EXIT  # half a bundle would stand in the way of the next
   mkdir -p "$out/bin" "$out/lib/runtime" "$out/lib/ucx" "$out/lib/python" "$out/demo"
   cp "$build/bin/moetier" "$out/bin/"
   cp -L "$build/lib/libmoetier_ucx.so" "$build/lib/libmoetier.so.1" "$out/lib/"
@@ -90,6 +92,7 @@ $of_modules"
   cp -r "$here/deploy/demo/model" "$here/deploy/demo/vectors" "$out/demo/"
   cp "$here/README.md" "$here/CHANGELOG.md" "$here/LICENSE" "$out/"
   cp "${BASH_SOURCE[0]}" "$out/bundle.sh"
+  trap - EXIT
   echo "bundle: $out, $(du -sm "$out" | cut -f1) MiB, $(find "$out/lib" -name '*.so*' | wc -l) libraries"
 }
 
@@ -103,7 +106,7 @@ loads_nothing_else() {
 }
 
 check_bundle() {
-  out=$(cd "$1" && pwd)
+  out=$(cd "$1" && pwd -P)
   local size
   size=$(du -sm "$out" | cut -f1)
   [ "$size" -lt "$limit_mib" ] || fail "$out has $size MiB; the limit is $limit_mib"

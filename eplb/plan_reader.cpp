@@ -6,6 +6,16 @@
 
 namespace moetier::eplb {
 
+namespace {
+
+bool within(const nlohmann::json& v, std::int64_t low, std::int64_t high) {
+  if (!v.is_number_integer()) return false;
+  if (v.is_number_unsigned() && v.get<std::uint64_t>() > INT64_MAX) return false;  // would wrap
+  return v.get<std::int64_t>() >= low && v.get<std::int64_t>() <= high;
+}
+
+}  // namespace
+
 void plan_reader::refuse(const std::string& what) {
   if (!problem_) problem_ = make_error(reason::file_malformed, std::string(file_), what);
 }
@@ -33,8 +43,7 @@ std::vector<std::int64_t> plan_reader::integers(const json& object, const std::s
   }
   for (std::size_t i = 0; i < at->size(); ++i) {
     const json& v = (*at)[i];
-    if (!v.is_number_integer() || (v.is_number_unsigned() && v.get<std::uint64_t>() > INT64_MAX) ||
-        v.get<std::int64_t>() < low || v.get<std::int64_t>() > high) {
+    if (!within(v, low, high)) {
       refuse(
           fmt::format("{} {} entry {} must be an integer from {} to {}", place, key, i, low, high));
       return {};
@@ -47,8 +56,7 @@ std::vector<std::int64_t> plan_reader::integers(const json& object, const std::s
 std::int64_t plan_reader::integer(const json& object, const std::string& place, const char* key,
                                   std::int64_t low, std::int64_t high) {
   const auto at = object.find(key);
-  if (at == object.end() || !at->is_number_integer() || at->get<std::int64_t>() < low ||
-      at->get<std::int64_t>() > high) {
+  if (at == object.end() || !within(*at, low, high)) {
     refuse(fmt::format("{} needs {}, an integer from {} to {}", place, key, low, high));
     return low;
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "actors/cli/integer_tensor.hpp"
+#include "schemas/file/printable.hpp"
 
 namespace moetier::cli {
 namespace {
@@ -63,12 +64,19 @@ expected<domain_totals> read_domains(const std::string& path) {
   if (!file) return tl::unexpected(file.error());
   domain_totals d;
   for (const tensor_info& t : (*file)->header().tensors) {
+    if (t.rank != 2 || t.sizes[0] == 0 || t.sizes[1] == 0 ||
+        (!d.counts.empty() &&
+         (t.sizes[0] != d.counts[0].size() || t.sizes[1] != d.counts[0][0].size()))) {
+      return fail(reason::file_malformed, path,
+                  fmt::format("tensor {} is not [layer, expert] as the others", printable(t.name)));
+    }
     const auto numbers = read_integers(**file, t);
     if (!numbers) return tl::unexpected(numbers.error());
-    if (t.rank != 2 || (!d.counts.empty() && (t.sizes[0] != d.counts[0].size() ||
-                                              t.sizes[1] != d.counts[0][0].size()))) {
+    for (std::size_t i = 0; i < numbers->size(); ++i) {
+      if ((*numbers)[i] >= 0) continue;
       return fail(reason::file_malformed, path,
-                  fmt::format("tensor {} is not [layer, expert] as the others", t.name));
+                  fmt::format("tensor {} layer {} expert {}: {} is no count", printable(t.name),
+                              i / t.sizes[1], i % t.sizes[1], (*numbers)[i]));
     }
     d.names.push_back(t.name);
     d.counts.emplace_back();
@@ -77,13 +85,19 @@ expected<domain_totals> read_domains(const std::string& path) {
       d.counts.back().emplace_back(row, row + static_cast<std::ptrdiff_t>(t.sizes[1]));
     }
   }
-  if (d.counts.empty() || d.counts[0].empty() || d.counts[0][0].empty())
-    return fail(reason::file_malformed, path, "it has no domain");
+  if (d.counts.empty()) return fail(reason::file_malformed, path, "it has no domain");
   return d;
 }
 
 std::size_t wide_layers(const domain_totals& d, std::uint32_t experts) {
-  return d.counts[0].size() / (experts / d.counts[0][0].size());
+  const std::size_t narrow = d.counts[0][0].size();
+  return experts % narrow == 0 ? d.counts[0].size() / (experts / narrow) : 0;
+}
+
+unexpected_error fits_no_shape(const domain_totals& d, const std::string& path) {
+  return fail(reason::file_malformed, path,
+              fmt::format("its {} layers of {} experts fit no shape that is measured",
+                          d.counts[0].size(), d.counts[0][0].size()));
 }
 
 std::vector<std::vector<double>> wide_layer(const domain_totals& d, std::uint32_t experts,
@@ -199,11 +213,13 @@ expected<std::vector<std::vector<trace_window>>> recorded_windows(const std::str
   if (!file) return tl::unexpected(file.error());
   std::map<std::string, std::vector<trace_window>> by_layer;  // domains in order of their names
   for (const tensor_info& t : (*file)->header().tensors) {
-    const auto ids = read_integers(**file, t);
-    if (!ids) return tl::unexpected(ids.error());
     const auto dot = t.name.rfind('.');
     if (t.rank != 2 || dot == std::string::npos)
-      return fail(reason::file_malformed, path, fmt::format("tensor {} is no trace", t.name));
+      return fail(reason::file_malformed, path,
+                  fmt::format("tensor {} is no trace", printable(t.name)));
+    const auto ids = read_integers(**file, t);
+    if (!ids) return tl::unexpected(ids.error());
+    if (ids->empty()) continue;
     const std::size_t of_source = k_rows * t.sizes[1];
     const std::size_t of_window = k_batches * k_trace_sources * of_source;
     for (std::size_t at = 0; at + of_window <= ids->size(); at += of_window) {
@@ -214,8 +230,9 @@ expected<std::vector<std::vector<trace_window>>> recorded_windows(const std::str
           b.ids.emplace_back();
           for (std::size_t i = next; i < next + of_source; ++i) {
             if ((*ids)[i] < 0 || (*ids)[i] >= std::int64_t{experts})
-              return fail(reason::file_malformed, path,
-                          fmt::format("tensor {}: expert {} of {}", t.name, (*ids)[i], experts));
+              return fail(
+                  reason::file_malformed, path,
+                  fmt::format("tensor {}: expert {} of {}", printable(t.name), (*ids)[i], experts));
             b.ids.back().push_back(static_cast<std::int32_t>((*ids)[i]));
           }
         }

@@ -19,10 +19,12 @@ struct domain_totals {
 expected<domain_totals> read_domains(const std::string& path);
 
 // `layer` of wide layers: recorded layers side by side, each an equal part of every domain.
-// [domain][expert], sums to 1. Requires: experts a multiple of the recorded ones.
+// [domain][expert], sums to 1. Requires: layer < wide_layers().
 std::vector<std::vector<double>> wide_layer(const domain_totals& d, std::uint32_t experts,
                                             std::size_t layer);
+// 0 where so many experts cannot be put together from them.
 std::size_t wide_layers(const domain_totals& d, std::uint32_t experts);
+unexpected_error fits_no_shape(const domain_totals& d, const std::string& path);
 
 // Planned layers of a million selections: lognormal, or Zipf where zipf_power > 0; or domains mixed
 // at random.

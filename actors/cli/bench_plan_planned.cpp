@@ -87,6 +87,11 @@ expected<std::vector<planned_row>> bench_planned(const plan_bench_options& o) {
     trace = loads_from_trace({.trace = o.trace, .experts = o.trace_experts});
     if (!trace) return tl::unexpected(trace.error());
   }
+  const auto recorded = [&](const bench_shape_of_plan& shape) {
+    return !domains->counts.empty() && wide_layers(*domains, shape.experts) > 0;
+  };
+  if (!domains->counts.empty() && std::none_of(std::begin(k_shapes), std::end(k_shapes), recorded))
+    return fits_no_shape(*domains, o.domains);
   for (const bench_shape_of_plan& shape : k_shapes) {
     for (const double sigma : {0.6, 1.0, 1.4}) {
       rows.push_back(measure(fmt::format("lognormal {}", sigma),
@@ -98,7 +103,7 @@ expected<std::vector<planned_row>> bench_planned(const plan_bench_options& o) {
                              synthetic_loads(0, power, shape.experts, k_layers, o.seed), shape,
                              o.repeat));
     }
-    if (!domains->counts.empty() && shape.experts % domains->counts[0][0].size() == 0) {
+    if (recorded(shape)) {
       rows.push_back(measure("recorded domains",
                              recorded_loads(*domains, shape.experts, k_layers, o.seed), shape,
                              o.repeat));

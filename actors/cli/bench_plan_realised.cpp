@@ -87,7 +87,6 @@ expected<realised_figures> bench_realised(const plan_bench_options& o) {
     const auto domains = read_domains(o.domains);
     if (!domains) return tl::unexpected(domains.error());
     for (const bench_shape_of_plan& shape : k_shapes) {
-      if (shape.experts % domains->counts[0][0].size() != 0) continue;
       const std::size_t recorded = wide_layers(*domains, shape.experts);
       if (recorded == 0) continue;
       for (const drift_kind kind : k_drift_kinds) {
@@ -103,6 +102,7 @@ expected<realised_figures> bench_realised(const plan_bench_options& o) {
         add(layers, drift_name(kind), shape, out);
       }
     }
+    if (out.rows.empty()) return fits_no_shape(*domains, o.domains);
   }
   if (!o.trace.empty()) {
     const auto windows = recorded_windows(o.trace, o.trace_experts);
@@ -110,13 +110,16 @@ expected<realised_figures> bench_realised(const plan_bench_options& o) {
     bench_shape_of_plan shape = k_recorded_shape;
     shape.experts = o.trace_experts;
     shape.slots = o.trace_experts + 2 * shape.workers;
+    const auto layout = eplb::slot_layout::even(shape.workers, shape.slots);
+    if (!layout) return tl::unexpected(layout.error());
+    const auto too_short = [](const auto& own) { return own.size() < 2; };
+    if (windows->empty() || std::any_of(windows->begin(), windows->end(), too_short))
+      return fail(reason::file_malformed, o.trace, "it is too short for two windows");
     std::vector<std::vector<replayed_window>> layers(windows->size());
     for (std::uint32_t l = 0; l < windows->size(); ++l) {
       const auto& own = (*windows)[l];
-      if (own.size() < 2)
-        return fail(reason::file_malformed, o.trace, "it is too short for two windows");
       std::size_t at = 0;
-      plan_replay replay(shape.experts, *eplb::slot_layout::even(shape.workers, shape.slots));
+      plan_replay replay(shape.experts, *layout);
       replay_layer(
           l, static_cast<std::uint32_t>(own.size() - 1), [&] { return own[at++]; }, replay, layers);
     }

@@ -10,6 +10,8 @@
 namespace moetier::cli {
 namespace {
 
+constexpr std::uint64_t k_bytes_max = std::uint64_t{1} << 30;  // nine times that in memory
+
 template <class Integer>
 bool widen(const std::vector<std::byte>& bytes, std::vector<std::int64_t>& into) {
   into.resize(bytes.size() / sizeof(Integer));
@@ -35,6 +37,10 @@ expected<std::vector<std::int64_t>> read_integers(const tensor_file& file, const
     return fail(reason::file_malformed, file.name(),
                 fmt::format("tensor {} {}", printable(t.name), what));
   };
+  if (t.bytes() > k_bytes_max)
+    return fail(reason::limit_exceeded,
+                fmt::format("the size of tensor {} in bytes", printable(t.name)), t.bytes(),
+                k_bytes_max);
   std::vector<std::byte> bytes(t.bytes());
   if (auto read = file.read(t, bytes); !read) return tl::unexpected(read.error());
   std::vector<std::int64_t> out;

@@ -10,7 +10,7 @@
 namespace moetier::cli {
 
 bool is_integer(const tensor_info& t) noexcept;
-// reason::file_malformed for another type or a number beyond 63 bits.
+// reason::file_malformed for another type or a number beyond 63 bits; limit_exceeded beyond 1 GiB.
 expected<std::vector<std::int64_t>> read_integers(const tensor_file& file, const tensor_info& t);
 
 }  // namespace moetier::cli

@@ -33,9 +33,10 @@ expected<std::vector<const tensor_info*>> chosen_tensors(const tensor_file& file
       names += fmt::format("{}{}", names.empty() ? "" : ", ", printable(t.name));
   }
   if (!all.empty()) return all;
-  return fail(reason::file_malformed, file.name(),
-              fmt::format("it has no tensor {}{}; it has {}", source.prefix,
-                          source.tensor.empty() ? "..." : source.tensor, names));
+  return fail(
+      reason::file_malformed, file.name(),
+      fmt::format("it has no tensor {}{}; it has {}", source.prefix,
+                  source.tensor.empty() ? "..." : source.tensor, names.empty() ? "none" : names));
 }
 
 }  // namespace moetier::cli

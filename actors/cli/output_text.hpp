@@ -1,6 +1,6 @@
 #pragma once
-// Writes a small text file: to a name beside it first, then renamed, so that a reader sees the old
-// file or the whole new one. Thread: any (owns nothing between calls).
+// Writes a small text file as a whole or not at all, and only over a regular file. Thread: any
+// (owns nothing between calls).
 
 #include <string>
 

@@ -10,6 +10,8 @@ namespace moetier::cli {
 namespace {
 
 constexpr std::uint32_t k_micro_batches_most = 4;
+constexpr double k_nic_least = 1e-3;
+constexpr double k_nic_most = 1e6;
 constexpr double k_row_bytes_per_value = 2;  // bf16, one row per chosen expert on the way back
 
 }  // namespace
@@ -28,6 +30,8 @@ expected<plan_advice> advise(const advise_options& o) {
   for (const auto& [flag, value, allowed] : needed) {
     if (value <= 0) return fail(reason::config_invalid, flag, "not given", allowed);
   }
+  if (!(o.nic_gb_per_s >= k_nic_least && o.nic_gb_per_s <= k_nic_most))  // nor any NaN
+    return fail(reason::config_invalid, "--nic", o.nic_gb_per_s, "a number from 0.001 to 1000000");
   plan_advice a;
   a.layer_limit_us = o.tpot_ms * 1000 / o.layers;
   const double slower = std::max(o.attention_us, o.experts_us);

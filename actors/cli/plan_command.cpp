@@ -29,6 +29,27 @@ constexpr std::size_t k_plan_bytes_max = std::size_t{64} << 20;
 
 void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
+// A file's name may be no UTF-8.
+std::string text_of(const nlohmann::ordered_json& document) {
+  return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code none;
+  return !a.empty() && !b.empty() &&
+         std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
+}
+
+// What would be lost.
+expected<void> check_files(const plan_options& o) {
+  if (same_file(o.out, o.export_file))
+    return fail(reason::config_invalid, "--export", o.export_file, "another file than --out's");
+  for (const auto& [flag, file] : {std::pair("--out", &o.out), {"--export", &o.export_file}})
+    if (same_file(*file, o.loads.counts) || same_file(*file, o.loads.trace))
+      return fail(reason::config_invalid, flag, *file, "another file than the loads'");
+  return {};
+}
+
 expected<std::optional<model_description>> model_of(const plan_options& o) {
   if (o.model.empty()) return std::optional<model_description>{};
   std::error_code none;
@@ -61,7 +82,7 @@ expected<exit_code> run_advice(const command_line& line,
                                   {"attention_per_worker", advice->ratio},
                                   {"attention_per_worker_network", advice->ratio_network}};
   if (advice->colocated) document["why"] = advice->why;
-  print(document.dump(1) + "\n");
+  print(text_of(document));
   return exit_code::done;
 }
 
@@ -236,6 +257,7 @@ expected<exit_code> run_plan(const command_line& line) {
   const auto model = model_of(o);
   if (!model) return tl::unexpected(model.error());
   if (o.advise.asked) return run_advice(line, *model);
+  if (auto apart = check_files(o); !apart) return tl::unexpected(apart.error());
 
   const std::uint32_t experts = *model ? (*model)->experts : 0;
   const auto before = plan_before(o, o.loads.experts != 0 ? o.loads.experts : experts);
@@ -262,6 +284,10 @@ expected<exit_code> run_plan(const command_line& line) {
 
   const auto plan = make_plan(o, loads, *before);
   if (!plan) return tl::unexpected(plan.error());
+  const std::size_t workers = plan->draft.slots_per_worker.size();
+  if (o.nodes > workers)
+    return fail(reason::config_invalid, "--nodes", o.nodes,
+                fmt::format("1 to {}, the number of workers", workers));
   const auto valid = eplb::check_plan(
       plan->draft, {.slots_per_worker = plan->draft.slots_per_worker, .uneven_allowed = true});
   if (!valid) return tl::unexpected(valid.error());
@@ -274,12 +300,12 @@ expected<exit_code> run_plan(const command_line& line) {
                      .expert_bytes = o.expert_bytes};
   if (report.repaired) report.moves = moves_between(**before, plan->draft, o);
   std::vector<std::uint32_t> node;
-  for (std::size_t g = 0; o.nodes > 1 && g < plan->draft.slots_per_worker.size(); ++g)
-    node.push_back(static_cast<std::uint32_t>(g * o.nodes / plan->draft.slots_per_worker.size()));
+  for (std::size_t g = 0; o.nodes > 1 && g < workers; ++g)
+    node.push_back(static_cast<std::uint32_t>(g * o.nodes / workers));
   report.unmet = eplb::unmet(plan->draft, {.min_replicas = o.min_replicas, .node_of_worker = node});
   const auto written = write_files(o, *plan, *model ? (*model)->fingerprint : 0, report);
   if (!written) return tl::unexpected(written.error());
-  print(line.json ? plan_document(report, o).dump(1) + "\n" : plan_text(report, o));
+  print(line.json ? text_of(plan_document(report, o)) : plan_text(report, o));
   return exit_code::done;
 }
 

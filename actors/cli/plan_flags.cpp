@@ -17,6 +17,9 @@ Rows and tensors of the same layer are summed. Nothing is asked of a running tie
 
 )";
 
+// Of all layers' copies the bytes are still a number: 1024 layers, 32767 slots.
+constexpr std::uint64_t k_expert_bytes_max = std::uint64_t{256} << 30;
+
 double in_us(const std::string& flag, const std::string& text) {
   const auto d = config::parse_duration(text);
   if (!d || *d == 0)
@@ -99,9 +102,11 @@ void add_plans(CLI::App& plan, plan_options& o) {
           "--expert-size",
           [&o](const std::string& text) {
             const auto size = config::parse_size(text);
-            if (!size || *size == 0)
-              throw CLI::ValidationError(
-                  "--expert-size", text + " is no size: a whole number with its unit, as 44MiB");
+            if (!size || *size == 0 || *size > k_expert_bytes_max)
+              throw CLI::ValidationError("--expert-size",
+                                         text +
+                                             " is no size: a whole number with its unit, as "
+                                             "44MiB, and at most 256GiB");
             o.expert_bytes = *size;
           },
           "with --from: bytes of one expert of one layer, as 44MiB; shows copies in bytes and time")
@@ -140,7 +145,6 @@ void add_advice(CLI::App& plan, plan_options& o) {
       ->capture_default_str()
       ->group(group);
   plan.add_option("--nic", a.nic_gb_per_s, "GB/s of a worker's network, each way")
-      ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group(group);
 }

@@ -72,15 +72,29 @@ expected<std::vector<layer_id>> layers_of(const tensor_file& file, std::size_t c
   return layers;
 }
 
+// `wanted` = experts that were told elsewhere; 0 = none were.
+expected<void> check_sizes(const tensor_file& file, std::uint64_t layers, std::uint64_t experts,
+                           std::uint32_t wanted) {
+  const bool good = layers > 0 && layers <= k_layers_max && experts > 0 &&
+                    experts <= k_experts_max && (wanted == 0 || wanted == experts);
+  if (good) return {};
+  return fail(
+      reason::file_malformed, file.name(),
+      fmt::format(
+          "{} layers of {} experts; {} expected; is another --axes meant?", layers, experts,
+          wanted != 0 ? fmt::format("{} experts are", wanted) : "at most 1024 layers of 4096 are"));
+}
+
 expected<void> add_counts(const tensor_file& file, const tensor_info& t, const axis_order& order,
                           std::vector<std::vector<std::uint64_t>>& counts) {
-  const auto numbers = read_integers(file, t);
-  if (!numbers) return tl::unexpected(numbers.error());
   std::array<std::uint64_t, 4> size{1, 1, 1, 1};
   for (std::size_t i = 0; i < t.rank; ++i) size[i] = t.sizes[i];
   const std::array<std::uint64_t, 4> pitch{size[1] * size[2], size[2], 1, 0};
   const std::uint64_t layers = size[order.layer];
   const std::uint64_t experts = size[order.expert];
+  if (auto sized = check_sizes(file, layers, experts, 0); !sized) return sized;
+  const auto numbers = read_integers(file, t);
+  if (!numbers) return tl::unexpected(numbers.error());
   if (counts.empty()) counts.assign(layers, std::vector<std::uint64_t>(experts, 0));
   if (counts.size() != layers || counts[0].size() != experts) {
     return fail(reason::file_malformed, file.name(),
@@ -93,12 +107,14 @@ expected<void> add_counts(const tensor_file& file, const tensor_info& t, const a
       for (std::uint64_t e = 0; e < experts; ++e) {
         const std::int64_t n =
             (*numbers)[s * pitch[order.step] + l * pitch[order.layer] + e * pitch[order.expert]];
-        const bool over = n < 0 || __builtin_add_overflow(
-                                       counts[l][e], static_cast<std::uint64_t>(n), &counts[l][e]);
-        if (!over) continue;
-        return fail(reason::file_malformed, file.name(),
-                    fmt::format("tensor {} layer {} expert {}: {} is no count", printable(t.name),
-                                l, e, n));
+        const auto refuse = [&](const std::string& what) {
+          return fail(
+              reason::file_malformed, file.name(),
+              fmt::format("tensor {} layer {} expert {}: {}", printable(t.name), l, e, what));
+        };
+        if (n < 0) return refuse(fmt::format("{} is no count", n));
+        if (__builtin_add_overflow(counts[l][e], static_cast<std::uint64_t>(n), &counts[l][e]))
+          return refuse("the sum is beyond 64 bits");
       }
     }
   }
@@ -129,17 +145,11 @@ expected<read_loads> loads_from_counts(const load_source& source) {
       return tl::unexpected(added.error());
   }
   read_loads out;
-  const std::size_t experts = counts.empty() ? 0 : counts[0].size();
+  const std::size_t experts = counts[0].size();
   const std::uint32_t told = metadata_number((*file)->header(), "num_experts");
   const std::uint32_t wanted = source.experts != 0 ? source.experts : told;
-  if (experts == 0 || experts > k_experts_max || counts.size() > k_layers_max ||
-      (wanted != 0 && wanted != experts)) {
-    return fail(reason::file_malformed, (*file)->name(),
-                fmt::format("{} layers of {} experts; {} expected; is another --axes meant?",
-                            counts.size(), experts,
-                            wanted != 0 ? fmt::format("{} experts are", wanted)
-                                        : "at most 1024 layers of 4096 are"));
-  }
+  if (auto sized = check_sizes(**file, counts.size(), experts, wanted); !sized)
+    return tl::unexpected(sized.error());
   const auto layers = layers_of(**file, counts.size());
   if (!layers) return tl::unexpected(layers.error());
   out.loads = {static_cast<std::uint32_t>(experts), *layers, std::move(counts)};

@@ -10,6 +10,8 @@
 namespace moetier::config {
 namespace {
 
+static_assert(k_devices_max == 64);  // as the allowed text of worker.device says
+
 // One legal-text predicate and one printer per type; a row below only names section and member.
 bool put_text(std::string& at, std::string_view text) {
   if (text.empty() || text.size() > 4096) return false;
@@ -107,7 +109,7 @@ constexpr key_row k_rows[] = {
      "how a restarted worker finds its place again",
      MOETIER_PUT(text.size() <= k_worker_name_bytes_max && put_text(s.worker.name, text)),
      MOETIER_SHOW(s.worker.name)},
-    {"worker.device", "--device", k_up | k_worker, "auto, cpu, cuda or cuda:N",
+    {"worker.device", "--device", k_up | k_worker, "auto, cpu, cuda or cuda:N with N below 64",
      "what computes; auto is the processor, cuda of `up` deals its workers out over all GPUs",
      MOETIER_PUT(parse_device(text).has_value() && put_text(s.worker.device, text)),
      MOETIER_SHOW(s.worker.device)},

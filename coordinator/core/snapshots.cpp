@@ -81,13 +81,19 @@ void core::state::publish_if_due(time_ns now) {
 }
 
 // A restarted coordinator may have been given another file than the one its plan came from.
-std::vector<std::vector<std::uint32_t>> core::state::units_of_plan_file() const {
+std::vector<std::vector<std::uint32_t>> core::state::units_of_plan_file() {
   std::vector<std::vector<std::uint32_t>> even(plan->layers().size());
   if (options.placement_file_text.empty()) return even;
   auto file = eplb::read_placed_plan(
       options.placement_file_text, options.placement_file_name,
       {options.model.experts, options.model.moe_layers, plan->spans(), options.model.fingerprint});
-  if (!file || !(file->placed == *plan)) return even;
+  if (!file || !(file->placed == *plan)) {
+    log(log_event::level::warn, "plan_file_unused",
+        fmt::format("{} is not the plan that is served and that the durable record keeps: it is "
+                    "left out, replicas share evenly; a new coordinator.state_dir starts with it",
+                    options.placement_file_name));
+    return even;
+  }
   return std::move(file->units);
 }
 

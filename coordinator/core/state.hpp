@@ -199,7 +199,7 @@ struct core::state {
   std::vector<std::string> lost_texts;  // the first few, for people
   void publish_if_due(time_ns now);
   bool collected(time_ns now) const;
-  std::vector<std::vector<std::uint32_t>> units_of_plan_file() const;
+  std::vector<std::vector<std::uint32_t>> units_of_plan_file();
   transport::snapshot_ptr make_snapshot() const;
   void count_replicas();
   std::vector<std::string> reasons_not_ready() const;

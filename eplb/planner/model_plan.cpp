@@ -10,6 +10,7 @@
 #include "eplb/balance/starved_bound.hpp"
 #include "eplb/migration/slot_copy.hpp"
 #include "eplb/placement.hpp"
+#include "eplb/plan_check.hpp"
 #include "eplb/planner/cold_plan.hpp"
 #include "eplb/planner/reference_global.hpp"
 
@@ -66,6 +67,11 @@ expected<slot_layout> layout_for(const model_loads& loads, const plan_draft& bef
                                 before.layers[i].layer.value, loads.layers[i].value));
     }
   }
+  std::vector<std::uint64_t> flat;
+  for (const auto& w : loads.counts) flat.insert(flat.end(), w.begin(), w.end());
+  auto fits = check_plan(
+      before, {.slots_per_worker = before.slots_per_worker, .uneven_allowed = true, .loads = flat});
+  if (!fits) return unexpected_error(fits.error());
   return slot_layout::make(before.slots_per_worker);
 }
 

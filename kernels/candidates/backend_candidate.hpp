@@ -69,6 +69,8 @@ struct backend_candidate {
   activation_support constants{};
   std::uint32_t size_multiple = 1;  // of H and I, besides the format's own groups
   bool whole_blocks = false;        // fp8_block H, I and nvfp4 2I in whole blocks of 128
+  std::uint32_t size_max = 0;       // of H and I; 0 = no bound
+  std::uint32_t top_k_max = 0;      // positions of a row; 0 = no bound
   std::uint32_t slots_max = 0;      // of one worker per layer; 0 = no bound
   std::uint32_t rows_max = 0;       // receive rows of a chunk; 0 = no bound
   backend_bits bits{};

@@ -4,6 +4,8 @@
 
 #include "kernels/candidates/backend_candidate.hpp"
 #include "kernels/cpu_capabilities.hpp"
+#include "kernels/cuda/combine_launch.hpp"
+#include "kernels/cuda/straight_launch.hpp"
 
 namespace moetier::kernels {
 namespace {
@@ -89,8 +91,16 @@ constexpr backend_candidate sm90(std::string_view short_name, std::string_view k
           .constants = {.limit = constant_support::per_expert},
           .size_multiple = 64,
           .whole_blocks = true,
+          .top_k_max = cuda::k_combine_positions_max,
           .slots_max = 1024,
           .bits = k_sm90_bits};
+}
+
+constexpr backend_candidate sm90_fp8() {
+  backend_candidate c = sm90("sm90_fp8", "cuda.sm90_fp8", bit_of(quant_kind::fp8_block));
+  c.size_max = cuda::straight_scale_blocks_max(cuda::gemm_format::fp8) *
+               cuda::columns_of_block(cuda::gemm_format::fp8);
+  return c;
 }
 
 constexpr backend_candidate sm90_bf16() {
@@ -138,13 +148,8 @@ constexpr backend_candidate fused_lockstep() {
 
 // Each family from the most to the least special; a member without a place here does not exist.
 constexpr std::array k_candidates = {
-    sm90("sm90_fp8", "cuda.sm90_fp8", bit_of(quant_kind::fp8_block)),
-    sm90_bf16(),
-    cuda_ref(),
-    cpu(k_cpu_avx2_capabilities),
-    cpu_ref(),
-    fused_lockstep(),
-    reference(),
+    sm90_fp8(), sm90_bf16(),      cuda_ref(),  cpu(k_cpu_avx2_capabilities),
+    cpu_ref(),  fused_lockstep(), reference(),
 };
 
 }  // namespace

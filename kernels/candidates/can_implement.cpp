@@ -103,6 +103,8 @@ class questions final : resolution::inquiry {
     aligned("intermediate size", p_.intermediate_size, m.intermediate);
   }
   void aligned(const char* what, std::uint32_t given, std::uint32_t multiple) {
+    if (c_.size_max != 0 && given > c_.size_max)
+      refuse(reject_reason::capability_missing, "{} {}; at most {}", what, given, c_.size_max);
     if (given % multiple == 0) return;
     const std::uint32_t below = given / multiple * multiple;
     const bool down = below != 0 && given - below <= multiple / 2;
@@ -144,6 +146,8 @@ class questions final : resolution::inquiry {
     if (!holds(c_.methods, p_.routing))
       refuse(reject_reason::routing_unsupported, "it cannot follow {}",
              routing_method_name(p_.routing));
+    if (c_.top_k_max != 0 && p_.top_k > c_.top_k_max)
+      refuse(reject_reason::routing_unsupported, "top_k is {}; at most {}", p_.top_k, c_.top_k_max);
     if (p_.weight_at == weight_point::input && p_.top_k != 1)
       refuse(reject_reason::routing_unsupported,
              "the router weight on the input needs one expert a token; top_k is {}", p_.top_k);

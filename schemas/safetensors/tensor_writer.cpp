@@ -6,81 +6,15 @@
 #include <numeric>
 #include <system_error>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schemas/file/file_draft.hpp"
 #include "schemas/file/printable.hpp"
 #include "schemas/safetensors/limits.hpp"
 
 namespace moetier {
 namespace {
-
-// Why nothing may be put at `path`; empty = it is free or holds a regular file. The rename of a
-// draft would replace a device, a pipe, a socket or a link itself, not write through it.
-std::string_view obstacle_at(const std::string& path) {
-  struct stat found = {};
-  if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return {};
-  return S_ISDIR(found.st_mode) ? "it is a directory" : "it exists and is no regular file";
-}
-
-// A file that exists under a temporary name until it is whole.
-class draft final {
- public:
-  explicit draft(const std::string& path) : path_(path) {}
-  ~draft() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  }
-  draft(const draft&) = delete;
-  draft& operator=(const draft&) = delete;
-
-  bool create() {
-    constexpr int k_attempts = 100;  // names of other writers, or left by a killed one
-    for (int i = 0; i < k_attempts; ++i) {
-      std::string name = fmt::format("{}.{}.{}.tmp", path_, ::getpid(), i);
-      descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (descriptor_ >= 0) temporary_ = std::move(name);
-      if (descriptor_ >= 0 || errno != EEXIST) break;
-    }
-    return descriptor_ >= 0;
-  }
-
-  bool write(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) return false;
-      bytes = bytes.subspan(static_cast<std::size_t>(put));
-    }
-    return true;
-  }
-
-  bool commit() {
-    if (::fsync(descriptor_) != 0) return false;
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return false;
-    temporary_.clear();
-    return sync_folder();
-  }
-
- private:
-  bool sync_folder() const {
-    const auto slash = path_.rfind('/');
-    const std::string folder = slash == path_.npos ? "." : path_.substr(0, slash + 1);
-    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return false;
-    const bool synced = ::fsync(descriptor) == 0;
-    ::close(descriptor);
-    return synced;
-  }
-
-  const std::string& path_;
-  std::string temporary_;
-  int descriptor_ = -1;
-};
 
 std::vector<std::size_t> widest_first(std::span<const tensor_to_write> tensors) {
   std::vector<std::size_t> order(tensors.size());
@@ -163,7 +97,7 @@ expected<void> write_tensors(const std::string& path, std::span<const tensor_to_
   if (const std::string_view obstacle = obstacle_at(path); !obstacle.empty())
     return fail(reason::file_unwritable, path, obstacle);
 
-  draft file(path);
+  file_draft file(path);
   bool done = file.create() && file.write(little_endian(text->size())) &&
               file.write(std::as_bytes(std::span(*text)));
   for (const std::size_t i : order) done = done && file.write(tensors[i].bytes);

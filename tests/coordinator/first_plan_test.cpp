@@ -216,6 +216,33 @@ TEST(coordinator_first_plan, live_replicas_take_over_the_files_shares_of_a_lost_
   EXPECT_EQ(units(0), (std::vector<std::uint32_t>{0, 0, 0, 65536, 65536}));
 }
 
+TEST(coordinator_first_plan, a_file_beside_the_recorded_plan_is_called_unused) {
+  bench b;
+  b.options.placement_file_name = "plan.json";
+  const std::string text =
+      R"({"format":1,"experts":4,"slots_per_worker":[3,2],"layers":[)"
+      R"({"layer":0,"slots":[0,1,2,3,0],"shares":[60000,65536,65536,65536,5536]},)"
+      R"({"layer":1,"slots":[3,2,1,0,3]}]})";
+  const auto run = [&](const std::string& file) {
+    b.options.placement_file_text = file;
+    b.restart();
+    b.join("a", 11, 0);
+    b.join("b", 12, 2);
+    return b.snapshot()->shares.units(0)[0];
+  };
+  b.options.placement_file_text = text;
+  b.start();
+  b.join("a", 11, 0);
+  b.join("b", 12, 2);
+  EXPECT_EQ(run(text), 60000u);
+  EXPECT_FALSE(b.logged("plan_file_unused"));
+  std::string other = text;
+  other.replace(other.find("[0,1,2,3,0]"), 11, "[0,1,2,3,1]");
+  other.replace(other.find(",\"shares\""), 43, "");
+  EXPECT_EQ(run(other), 32768u);
+  EXPECT_TRUE(b.logged("plan_file_unused"));
+}
+
 TEST(coordinator_first_plan, shares_that_do_not_sum_up_are_refused_before_anything_loads) {
   bench b;
   b.options.placement_file_name = "plan.json";

@@ -21,6 +21,13 @@ printf '#!/bin/sh\n%s "$@"; printf "\\tlibnone.so.1 => not found\\n"\n' "$(comma
 chmod +x "$folder/tools/ldd"
 refuses "needs what is not here" env PATH="$folder/tools:$PATH" MOETIER_BUILD="$1" "$bundle" "$folder/none"
 
+# One that fails half way leaves nothing.
+printf '#!/bin/sh\necho no strip >&2\nexit 1\n' >"$folder/tools/strip"
+chmod +x "$folder/tools/strip"
+mv "$folder/tools/ldd" "$folder/"
+refuses "no strip" env PATH="$folder/tools:$PATH" MOETIER_BUILD="$1" "$bundle" "$folder/half"
+[ ! -e "$folder/half" ] || { echo "bundle_test: half a bundle stays" >&2; exit 1; }
+
 MOETIER_BUILD=$1 "$bundle" "$folder/made"
 refuses "is there already" env MOETIER_BUILD="$1" "$bundle" "$folder/made"
 mv "$folder/made" "$folder/moved"
@@ -32,3 +39,5 @@ refuses "yaml-cpp" "$bundle" --check "$folder/moved"
 mv "$folder"/libyaml-cpp.so.* "$folder/moved/lib/"
 head -c 67108864 /dev/zero >"$folder/moved/large"
 refuses "the limit is 64" "$bundle" --check "$folder/moved"
+ln -s moved "$folder/link"
+refuses "the limit is 64" "$bundle" --check "$folder/link"

@@ -25,6 +25,11 @@ void* operator new(std::size_t bytes) {
   if (at == nullptr) throw std::bad_alloc();
   return at;
 }
+// Sanitizers bring one of their own, which would not count and not go with the deletes here.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(bytes == 0 ? 1 : bytes);
+}
 void operator delete(void* at) noexcept { std::free(at); }
 void operator delete(void* at, std::size_t) noexcept { std::free(at); }
 

@@ -93,6 +93,8 @@ TEST(plan_file, names_the_place_of_each_error_without_a_tier) {
   EXPECT_EQ(
       alone("\"expert\":0", "\"expert\":2"),
       malformed + "moves entry 0 brings expert 2 to layer 3 slot 3, where the plan has another");
+  EXPECT_EQ(alone("\"replaced\":1", "\"replaced\":18446744073709551615"),
+            malformed + "moves entry 0 needs replaced, an integer from -1 to 2");
   EXPECT_EQ(alone("\"replaced\":1", "\"replaced\":1,\"why\":0"),
             malformed + "unknown key why in moves entry 0");
   EXPECT_EQ(alone("\"fingerprint\":\"0000000000000012\"", "\"fingerprint\":18"),

@@ -4,8 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "actors/cli/bench_plan_loads.hpp"
 #include "actors/cli/svg_plot.hpp"
+#include "schemas/safetensors/tensor_writer.hpp"
 
 namespace moetier::cli {
 namespace {
@@ -85,6 +88,63 @@ TEST(bench_plan, primary_replicas_pay_for_small_batches_alone) {
   ASSERT_TRUE(rows.has_value());
   EXPECT_LT((*rows)[0].primary_us, 0.95 * (*rows)[0].balanced_us);  // 64 tokens
   EXPECT_GT((*rows)[2].primary_us, (*rows)[2].balanced_us);         // 1,024
+}
+
+struct recorded {
+  std::string path = testing::TempDir() + "bench_plan_test.safetensors";
+
+  void write(const std::vector<std::pair<std::string, std::vector<std::uint64_t>>>& shapes,
+             const std::vector<std::int64_t>& numbers) const {
+    std::vector<tensor_to_write> tensors;
+    for (const auto& [name, shape] : shapes)
+      tensors.push_back({name, dtype::i64, shape, std::as_bytes(std::span(numbers))});
+    const auto written = write_tensors(path, tensors);
+    ASSERT_TRUE(written.has_value()) << written.error().text;
+  }
+  template <class Rows>
+  std::string refusal(const expected<Rows>& rows) const {
+    return rows ? "read" : rows.error().text;
+  }
+  ~recorded() { std::filesystem::remove(path); }
+};
+
+TEST(bench_plan, domains_that_fit_no_shape_are_refused) {
+  recorded f;
+  const auto both = [&](const std::string& text) {
+    plan_bench_options o = options();
+    o.trace.clear();
+    o.domains = f.path;
+    EXPECT_EQ(f.refusal(bench_planned(o)), f.path + " is malformed: " + text);
+    EXPECT_EQ(f.refusal(bench_realised(o)), f.path + " is malformed: " + text);
+  };
+  f.write({{"a", {1, 4}}}, {1, 2, 3, 4});  // 64 of its layers would make one of 256 experts
+  both("its 1 layers of 4 experts fit no shape that is measured");
+  f.write({{"a", {2, 7}}}, std::vector<std::int64_t>(14, 1));
+  both("its 2 layers of 7 experts fit no shape that is measured");
+  f.write({{"a", {1, 4}}}, {1, -2, 3, 4});
+  both("tensor a layer 0 expert 1: -2 is no count");
+  f.write({{"a", {0, 4}}, {"b", {0, 4}}}, {});
+  both("tensor a is not [layer, expert] as the others");
+}
+
+TEST(bench_plan, traces_without_windows_are_refused) {
+  recorded f;
+  plan_bench_options o = options();
+  o.domains.clear();
+  o.trace = f.path;
+  for (const std::vector<std::uint64_t>& shape :
+       {std::vector<std::uint64_t>{2, 0}, {0, 2}, {0, std::uint64_t{1} << 59}}) {
+    f.write({{"a.layer0", shape}}, {});
+    EXPECT_EQ(f.refusal(bench_realised(o)),
+              f.path + " is malformed: it is too short for two windows");
+  }
+  f.write({}, {});
+  EXPECT_EQ(f.refusal(bench_realised(o)),
+            f.path + " is malformed: it is too short for two windows");
+  o.trace = options().trace;
+  o.trace_experts = 4096;
+  EXPECT_EQ(f.refusal(bench_realised(o)),
+            "placement: worker 0 has 1026 slots per layer; 1 to 1024 are allowed");
 }
 
 TEST(svg_plot, draws_every_line_and_cell) {

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <sys/stat.h>
+
 #include "actors/cli/command_line.hpp"
 #include "actors/cli/commands.hpp"
 #include "actors/cli/plan_advice.hpp"
@@ -268,6 +270,77 @@ TEST_F(plan_command, tells_how_many_wishes_go_unmet) {
   EXPECT_EQ(run({"--counts", loads(), "--workers", "2", "--slots", "12", "--min-replicas", "2"})
                 .out.find("unmet: "),
             std::string::npos);
+}
+
+TEST_F(plan_command, never_replaces_what_is_no_regular_file) {
+  std::filesystem::create_symlink(path("target.json"), path("link.json"));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const char* flag : {"--out", "--export"}) {
+    for (const char* name : {"link.json", "pipe"}) {
+      const outcome o = run({"--counts", loads(), "--workers", "2", flag, path(name)});
+      EXPECT_EQ(o.code, 7);
+      EXPECT_EQ(o.error, "cannot write " + path(name) + ": it exists and is no regular file");
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link.json")));
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
+  const outcome folder = run({"--counts", loads(), "--workers", "2", "--out", path("")});
+  EXPECT_EQ(folder.error, "cannot write " + path("") + ": it is a directory");
+}
+
+TEST_F(plan_command, a_file_beside_the_written_one_stays) {
+  file("p.json.part", "mine");
+  ASSERT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("p.json")}).code, 0);
+  EXPECT_EQ(text_of(path("p.json.part")), "mine");
+}
+
+TEST_F(plan_command, never_writes_over_its_own_inputs_or_outputs) {
+  const outcome twice = run({"--counts", loads(), "--workers", "2", "--out", path("p.json"),
+                             "--export", path("./p.json")});
+  EXPECT_EQ(twice.error,
+            "setting --export is " + path("./p.json") + "; allowed: another file than --out's");
+  EXPECT_FALSE(std::filesystem::exists(path("p.json")));
+  const outcome over = run({"--counts", loads(), "--workers", "2", "--out", path("loads.csv")});
+  EXPECT_EQ(over.code, 2);
+  EXPECT_EQ(over.error,
+            "setting --out is " + path("loads.csv") + "; allowed: another file than the loads'");
+  EXPECT_TRUE(text_of(path("loads.csv")).starts_with("layer,e0"));
+  // A plan may follow itself.
+  ASSERT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("p.json")}).code, 0);
+  EXPECT_EQ(run({"--counts", loads(), "--from", path("p.json"), "--out", path("p.json")}).code, 0);
+}
+
+TEST_F(plan_command, names_that_are_no_text_do_not_stop_the_document) {
+  const outcome o =
+      run({"--counts", loads(), "--workers", "2", "--out", path("\xff.json"), "-o", "json"});
+  ASSERT_EQ(o.code, 0) << o.error;
+  EXPECT_EQ(nlohmann::json::parse(o.out)["out"], path("\xef\xbf\xbd.json"));
+}
+
+TEST_F(plan_command, refuses_numbers_that_mean_nothing) {
+  const std::string l = loads();
+  EXPECT_EQ(run({"--counts", l, "--workers", "2", "--nodes", "3"}).error,
+            "setting --nodes is 3; allowed: 1 to 2, the number of workers");
+  ASSERT_EQ(run({"--counts", l, "--workers", "2", "--out", path("p.json")}).code, 0);
+  for (const auto& [size, code] : {std::pair("256GiB", 0), {"257GiB", 2}})
+    EXPECT_EQ(run({"--counts", l, "--from", path("p.json"), "--expert-size", size}).code, code);
+  for (const char* nic : {"nan", "inf", "0", "1e300"}) {
+    const outcome o = run({"--advise", "--ta", "1us", "--te", "1us", "--tc", "1us", "--tpot", "1ms",
+                           "--layers", "1", "--hidden-size", "1", "--top-k", "1", "--nic", nic});
+    EXPECT_EQ(o.code, 2) << nic;
+    EXPECT_NE(o.error.find("allowed: a number from 0.001 to 1000000"), std::string::npos);
+  }
+}
+
+TEST_F(plan_command, loads_beyond_the_limit_are_refused_in_repair_too) {
+  ASSERT_EQ(run({"--counts", loads(), "--workers", "2", "--out", path("p.json")}).code, 0);
+  const std::string huge = loads("huge.csv", "0,18446744073709551615,1,1,1,1,1\n1,1,1,1,1,1,1\n");
+  const outcome o = run({"--counts", huge, "--from", path("p.json")});
+  EXPECT_EQ(o.code, 4);
+  EXPECT_NE(
+      o.error.find("has load 18446744073709551615; at most 4611686018427387903 over 2 workers"),
+      std::string::npos)
+      << o.error;
 }
 
 TEST(plan_advice, follows_times_and_network) {

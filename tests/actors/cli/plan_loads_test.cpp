@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "schemas/safetensors/tensor_writer.hpp"
 
@@ -128,6 +129,48 @@ TEST(plan_loads, errors_of_counts_name_tensor_and_place) {
   f.write<float>(dtype::f32, {{"a", {2, 2}}}, {1, 2, 3, 4});
   EXPECT_EQ(refusal(loads_from_counts({.counts = f.path})),
             "tensor a is F32; whole numbers are needed (U8 to U64, I8 to I64)");
+}
+
+TEST(plan_loads, a_tensor_without_numbers_is_refused_by_its_sizes) {
+  safetensors f;
+  const std::vector<std::int64_t> none;
+  for (const std::vector<std::uint64_t>& shape :
+       {std::vector<std::uint64_t>{0, 4}, {4, 0}, {3, 0, 4}, {std::uint64_t{1} << 40, 0, 4096}}) {
+    f.write<std::int64_t>(dtype::i64, {{"a", shape}}, none);
+    const std::string text = refusal(loads_from_counts({.counts = f.path}));
+    EXPECT_TRUE(
+        text.ends_with("at most 1024 layers of 4096 are expected; is another --axes meant?"))
+        << text;
+  }
+  // No step is no load, of as many layers as were told.
+  f.write<std::int64_t>(dtype::i64, {{"a", {0, 2, 4}}}, none);
+  EXPECT_EQ(loads_from_counts({.counts = f.path})->loads.counts,
+            (counts{{0, 0, 0, 0}, {0, 0, 0, 0}}));
+  f.write<std::int64_t>(dtype::i64, {{"a", {0, std::uint64_t{1} << 40, 4}}}, none);
+  EXPECT_TRUE(
+      refusal(loads_from_counts({.counts = f.path})).starts_with("1099511627776 layers of 4 "));
+}
+
+TEST(plan_loads, an_overflowing_sum_is_told_as_one) {
+  safetensors f;
+  f.write<std::int64_t>(dtype::i64, {{"a", {1, 1}}, {"b", {1, 1}}, {"c", {1, 1}}}, {INT64_MAX});
+  EXPECT_EQ(refusal(loads_from_counts({.counts = f.path})),
+            "tensor c layer 0 expert 0: the sum is beyond 64 bits");
+}
+
+TEST(plan_loads, a_huge_file_is_not_read_into_memory) {
+  safetensors f;
+  f.write<std::uint8_t>(dtype::u8, {{"a", {1, 1}}}, {1});
+  std::filesystem::resize_file(f.path, 0);
+  const std::uint64_t bytes =
+      (std::uint64_t{1} << 30) + 1;  // a hole: no block of the disk is taken
+  std::string header = R"({"a":{"dtype":"U8","shape":[)" + std::to_string(bytes) +
+                       R"(,1,1],"data_offsets":[0,)" + std::to_string(bytes) + "]}}";
+  const std::uint64_t size = header.size();
+  std::ofstream(f.path, std::ios::binary).write(reinterpret_cast<const char*>(&size), 8) << header;
+  std::filesystem::resize_file(f.path, 8 + size + bytes);
+  EXPECT_EQ(refusal(loads_from_counts({.counts = f.path})),
+            "the size of tensor a in bytes is 1073741825; at most 1073741824");
 }
 
 TEST(plan_loads, traces_of_a_layer_are_counted_over_all_prefixes) {

@@ -102,6 +102,9 @@ TEST(loader, a_wrong_type_or_range_names_place_value_and_what_is_allowed) {
             "tier.yaml:2: setting http.listen is '7402'; allowed: host:port");
   EXPECT_EQ(load_error("worker:\n  threads: 010\n"),
             "tier.yaml:2: setting worker.threads is '010'; allowed: 1 to 256");
+  EXPECT_EQ(load_error("worker:\n  device: cuda:64\n"),
+            "tier.yaml:2: setting worker.device is 'cuda:64'; allowed: auto, cpu, cuda or cuda:N "
+            "with N below 64");
 }
 
 TEST(loader, keys_that_belong_together_are_checked_together) {

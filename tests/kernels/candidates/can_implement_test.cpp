@@ -66,6 +66,28 @@ TEST(backend_candidates, have_distinct_names_and_identities_that_lead_back) {
     EXPECT_EQ(candidate_of(other, quant), nullptr) << other;
 }
 
+// Whatever the resolver lets run, the worker must be able to build and launch.
+TEST(can_implement, knows_what_the_device_kernels_cannot_launch) {
+  question fp8("sm90_fp8", gpu_machine());
+  fp8.p.quant = quant_kind::fp8_block;
+  fp8.e.memory_bytes = std::uint64_t{1} << 60;
+  fp8.e.kernels->push_back("cuda.sm90_fp8");
+  fp8.p.hidden_size = fp8.p.intermediate_size = 24576;
+  EXPECT_EQ(fp8.answer(), "eligible");
+  fp8.p.hidden_size = 24704;
+  EXPECT_EQ(fp8.answer(), "capability_missing: hidden size 24704; at most 24576");
+  fp8.p.hidden_size = 128;
+  fp8.p.intermediate_size = 24704;
+  EXPECT_EQ(fp8.answer(), "capability_missing: intermediate size 24704; at most 24576");
+
+  question bf16("sm90_bf16", gpu_machine());
+  bf16.p.num_experts = 64;
+  bf16.p.top_k = 32;
+  EXPECT_EQ(bf16.answer(), "eligible");
+  bf16.p.top_k = 33;
+  EXPECT_EQ(bf16.answer(), "routing_unsupported: top_k is 33; at most 32");
+}
+
 TEST(can_implement, says_yes_on_a_machine_that_has_all) {
   EXPECT_EQ(question("cpu_avx2").answer(), "eligible");
   EXPECT_EQ(question("cpu_ref").answer(), "eligible");

@@ -1,34 +1,10 @@
 // run() and route() allocate nothing, whatever the threads.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "kernels/routing/route.hpp"
+#include "tests/allocation_count.hpp"
 #include "tests/kernels/expert_case.hpp"
 #include "tests/kernels/routing_shapes.hpp"
-
-namespace {
-std::atomic<std::size_t> allocations{0};
-}
-
-// The compiler pairs new with free where both are inlined here, which is the point.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
-void* operator new(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  void* at = std::malloc(bytes == 0 ? 1 : bytes);
-  if (at == nullptr) throw std::bad_alloc();
-  return at;
-}
-// Sanitizers bring one of their own, which would not count and not go with the deletes here.
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(bytes == 0 ? 1 : bytes);
-}
-void operator delete(void* at) noexcept { std::free(at); }
-void operator delete(void* at, std::size_t) noexcept { std::free(at); }
 
 namespace moetier::kernels {
 namespace {

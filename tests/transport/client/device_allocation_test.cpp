@@ -1,23 +1,6 @@
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "tests/allocation_count.hpp"
 #include "tests/transport/client/placed_tensor.hpp"
 #include "tests/transport/client/session_rig.hpp"
-
-// The heap is counted for the whole program, so this file is a program of its own.
-namespace {
-std::atomic<std::size_t> allocations{0};
-}  // namespace
-
-// None is inlined: the compiler would see one half of a pair only, and warn of it.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* p = std::malloc(bytes)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace moetier::client::toy {
 namespace {

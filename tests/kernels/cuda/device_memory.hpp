@@ -1,5 +1,5 @@
 #pragma once
-// Device memory for tests: values up, values down, poison, and whether there is a device at all.
+// Untyped device memory for tests of whole layers: values up, values down, poison.
 // Thread: owner.
 
 #include <cuda_runtime_api.h>
@@ -10,15 +10,6 @@
 #include <vector>
 
 namespace moetier::kernels::cuda {
-
-inline bool has_device() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
-}
-
-// ctest reports the program as skipped when it prints this.
-#define MOETIER_NEEDS_DEVICE() \
-  if (!::moetier::kernels::cuda::has_device()) GTEST_SKIP() << "NO CUDA DEVICE"
 
 class device_bytes final {
  public:

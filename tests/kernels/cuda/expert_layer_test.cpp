@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/kernels/cuda/device_array.hpp"
 #include "tests/kernels/cuda/layer_case.hpp"
 
 namespace moetier::kernels::cuda {
@@ -52,7 +53,7 @@ const candidate k_candidates[] = {
      4e-3},
 };
 
-class expert_layer : public testing::TestWithParam<candidate> {
+class expert_layer : public device_test, public testing::WithParamInterface<candidate> {
  protected:
   layer_case made(std::uint32_t slots) {
     return layer_case(GetParam().identity, GetParam().shape, slots);
@@ -73,7 +74,6 @@ constexpr std::uint32_t k_more = 40;    // ladder, of 64
 constexpr std::uint32_t k_many = 4096;  // straight
 
 TEST_P(expert_layer, agrees_with_the_oracle_in_every_mode_and_type) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(6);
   const batch b = c.random_batch(37, 3);
   for (const return_mode mode : {return_mode::partial, return_mode::exact}) {
@@ -87,7 +87,6 @@ TEST_P(expert_layer, agrees_with_the_oracle_in_every_mode_and_type) {
 }
 
 TEST_P(expert_layer, takes_any_number_of_rows_for_one_slot) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(3);
   const batch all = c.make_batch(200, 1, [](std::uint32_t, std::uint32_t) { return 1; });
   for (const std::uint32_t m : {1u, 7u, 8u, 9u, 31u, 63u, 64u, 65u, 71u, 127u, 128u, 129u, 200u}) {
@@ -100,7 +99,6 @@ TEST_P(expert_layer, takes_any_number_of_rows_for_one_slot) {
 }
 
 TEST_P(expert_layer, takes_skewed_routing_with_skips_and_duplicates) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(9);
   const batch b = c.make_batch(150, 4, [&](std::uint32_t r, std::uint32_t j) -> std::int32_t {
     if (r % 7 == 0) return -1;               // a row with nothing to do
@@ -115,7 +113,6 @@ TEST_P(expert_layer, takes_skewed_routing_with_skips_and_duplicates) {
 }
 
 TEST_P(expert_layer, writes_zeros_for_live_rows_that_ask_no_expert) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(2);
   const batch one =
       c.make_batch(20, 1, [](std::uint32_t r, std::uint32_t) { return r % 2 == 0 ? -1 : 1; });
@@ -127,13 +124,11 @@ TEST_P(expert_layer, writes_zeros_for_live_rows_that_ask_no_expert) {
 }
 
 TEST_P(expert_layer, asks_every_expert_when_k_is_the_number_of_slots) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(8);
   expect_right(c, c.random_batch(19, 8), {}, "all experts");
 }
 
 TEST_P(expert_layer, does_nothing_for_no_rows) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(2);
   batch b = c.random_batch(5, 2);
   b.rows_live = 0;
@@ -148,7 +143,6 @@ TEST_P(expert_layer, does_nothing_for_no_rows) {
 }
 
 TEST_P(expert_layer, gives_the_same_bits_twice) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(5);
   const batch b = c.random_batch(150, 3);
   for (const std::uint32_t hint : {k_few, k_some, k_more, k_many}) {
@@ -158,7 +152,6 @@ TEST_P(expert_layer, gives_the_same_bits_twice) {
 }
 
 TEST_P(expert_layer, gives_a_row_the_same_bits_whatever_else_is_in_the_batch) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(4);
   if (!c.layer().row_invariant()) GTEST_SKIP() << "not declared";
   const batch many = c.make_batch(140, 2, [](std::uint32_t r, std::uint32_t j) {
@@ -181,7 +174,6 @@ TEST_P(expert_layer, gives_a_row_the_same_bits_whatever_else_is_in_the_batch) {
 }
 
 TEST_P(expert_layer, keeps_nan_and_infinity_in_their_own_row) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(2);
   const std::size_t h = c.shape().hidden_size;
   batch b = c.make_batch(
@@ -205,7 +197,6 @@ TEST_P(expert_layer, keeps_nan_and_infinity_in_their_own_row) {
 }
 
 TEST_P(expert_layer, takes_rows_of_zeros_and_tiny_values) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(2);
   const std::size_t h = c.shape().hidden_size;
   batch b = c.random_batch(12, 1);
@@ -215,7 +206,6 @@ TEST_P(expert_layer, takes_rows_of_zeros_and_tiny_values) {
 }
 
 TEST_P(expert_layer, reports_a_slot_that_is_not_there_and_one_without_a_page) {
-  MOETIER_NEEDS_DEVICE();
   layer_case c = made(4);
   batch b = c.random_batch(10, 2);
   b.slots[7] = 4;

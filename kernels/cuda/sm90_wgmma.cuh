@@ -28,7 +28,6 @@ __device__ __forceinline__ std::uint64_t descriptor_from(std::uint32_t low) {
 }
 // Of 8 KB: from the first 64 rows of a tile to the next.
 inline constexpr std::uint64_t k_half_tile_step = 8192 / 16;
-inline constexpr std::uint64_t k_tile_step = 16384 / 16;
 inline constexpr std::uint64_t k_slice_step = 32 / 16;
 
 __device__ __forceinline__ void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }

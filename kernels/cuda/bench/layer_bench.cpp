@@ -10,6 +10,7 @@
 #include "kernels/cuda/bench/expert_oracle.hpp"
 #include "kernels/cuda/bench/random_page.hpp"
 #include "kernels/cuda/bench/sm90_read_probe.hpp"
+#include "kernels/cuda/sm90_page.hpp"
 #include "schemas/base/assert.hpp"
 
 namespace moetier::kernels::cuda::bench {
@@ -17,20 +18,11 @@ namespace {
 
 constexpr std::uint32_t k_oracle_rows = 24;
 constexpr std::uint32_t k_eager_repeats = 5;
-constexpr std::size_t k_page_alignment = 1024;
 
 // Of a whole layer with bf16 out, against an oracle that quantises where the format does.
 constexpr double k_fp8_norm_max = 1e-2;
 constexpr double k_bf16_norm_max = 4e-3;
 constexpr double k_bf16_worst_max = 3e-2;
-
-gemm_shape gemm_shape_of(const expert_shape& shape) {
-  return {
-      .hidden_size = shape.hidden_size,
-      .intermediate_size = shape.intermediate_size,
-      .format = shape.format.quant == quant_kind::fp8_block ? gemm_format::fp8 : gemm_format::bf16,
-      .bias = shape.bias};
-}
 
 double from_bf16(std::uint16_t bits) {
   return double{std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16)};
@@ -260,7 +252,7 @@ expected<std::unique_ptr<layer_bench>> layer_bench::open(bench_stream& stream,
     return fail(
         reason::backend_unresolved,
         std::string(layer.identity()) + " has pages of another layout than the bench fills");
-  const std::uint64_t pitch = round_up(layout.bytes, k_page_alignment);
+  const std::uint64_t pitch = layout.bytes;
   if (slots * pitch > stream.free_bytes())
     return fail(reason::memory_insufficient, "the bench's pages", slots * pitch,
                 stream.free_bytes());

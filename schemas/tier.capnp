@@ -126,12 +126,27 @@ interface Session {
 
   renew @2 (call :Call) -> (status :Status);
 
-  watch @3 (call :Call, seen :Revision) -> (status :Status, snapshot :Data);
-  # Long poll: answers when a snapshot newer than `seen` exists, when the session ends (its reason as status), or at
-  # the deadline (OK and no bytes).
+  watch @3 (call :Call, seen :Revision, seenSuspicion :UInt64)
+      -> (status :Status, snapshot :Data, suspicion :Suspicion);
+  # Long poll: answers when a snapshot newer than `seen` exists, when the coordinator suspects other workers than under
+  # the number `seenSuspicion`, when the session ends (its reason as status), or at the deadline (OK and no bytes).
 
   close @4 (call :Call) -> (status :Status);
   # Ends the session; calls that are outstanding end in CANCELLED. Repeats change nothing.
+
+  reportLate @5 (call :Call, worker :UInt16, incarnation :UInt64) -> (status :Status);
+  # A call ended in TIMEOUT because this worker had not answered. The coordinator probes the worker; a report alone
+  # changes no membership. A worker that is not in service is ignored.
+
+  struct Suspicion {            # a hint: whom to avoid where another replica is there. Membership is the snapshot's matter
+    number @0 :UInt64;          # names the set; 0: nobody was ever suspected
+    workers @1 :List(Suspect);  # at most 64
+  }
+
+  struct Suspect {
+    worker @0 :UInt16;
+    incarnation @1 :UInt64;
+  }
 
   struct Shape {                # what source and workers agree on; bytes and rows per exchange
     rowsMax @0 :UInt32;

@@ -200,7 +200,8 @@ struct coordinator_host::state {
 coordinator_host::coordinator_host(actor_world& world, coordinator::core_options options,
                                    std::optional<coordinator::record> stored,
                                    coordinator_world shell_world, event_log& log) {
-  const std::chrono::nanoseconds tick(options.heartbeat_interval / 2);
+  // A look every quarter of a beat: silence is judged at most that much later than it could be.
+  const std::chrono::nanoseconds tick(options.heartbeat_interval / 4);
   client::router_source router = shell_world.router;
   auto shared = std::shared_ptr<shared_part>(new shared_part{
       coordinator_shell(std::move(options), std::move(stored), std::move(shell_world), log), {}});

@@ -44,6 +44,10 @@ class coordinator_shell::doer final {
     shell_.picture();
     shell_.sink_->on_snapshot(e.snapshot);
   }
+  void operator()(const tell_suspicion& e) {
+    visible_ = true;
+    shell_.sink_->on_suspicion(e.suspicion);
+  }
   void operator()(const answer_session& e) {
     visible_ = true;
     shell_.sink_->on_answer(e);
@@ -72,7 +76,10 @@ class coordinator_shell::doer final {
 
 coordinator_shell::coordinator_shell(core_options options, std::optional<record> stored,
                                      coordinator_world world, event_log& log)
-    : core_(std::move(options), std::move(stored)), world_(std::move(world)), log_(log) {
+    : picture_every_(options.heartbeat_interval / 2),
+      core_(std::move(options), std::move(stored)),
+      world_(std::move(world)),
+      log_(log) {
   picture();
 }
 
@@ -84,7 +91,7 @@ void coordinator_shell::start(control_sink& sink, worker_links& links) {
 void coordinator_shell::handle(const event& what, worker_links& links) {
   const bool tick = std::holds_alternative<time_passed>(what);
   run(core_.step(what, monotonic_now()), links);
-  if (tick) picture();
+  if (tick && monotonic_now() - view_made_at_ >= picture_every_) picture();
 }
 
 void coordinator_shell::run(effects todo, worker_links& links) {

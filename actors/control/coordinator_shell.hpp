@@ -50,6 +50,7 @@ class coordinator_shell final {
   void run(coordinator::effects todo, worker_links& links);
   void picture();
 
+  const duration_ns picture_every_;  // at most so old is what people see
   coordinator::core core_;
   coordinator_world world_;
   event_log& log_;

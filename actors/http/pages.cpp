@@ -107,6 +107,7 @@ response coordinator_status_page(const coordinator::tier_view& view) {
 std::vector<std::string> not_ready_reasons(const workers::worker_summary& s) {
   std::vector<std::string> reasons;
   if (!s.joined) reasons.emplace_back("not joined to a coordinator");
+  if (s.joined && !s.leased) reasons.emplace_back("the coordinator does not answer");
   if (!s.serving) reasons.emplace_back("no generation in service");
   if (s.draining) reasons.emplace_back("draining");
   return reasons;

@@ -237,10 +237,15 @@ class coordinator_process final {
     carrier_ = std::move(*carrier);
     log_.info("carrier", {{"name", carrier_->name()}, {"lanes", carrier_->describe()}});
     gateway_ = std::make_unique<coordinator::gateway>(
-        *carrier_, coordinator::gateway_options{.sessions_max = settings_.session.max,
-                                                .router = [this](std::size_t moe_index) {
-                                                  return routers_->get(moe_index);
-                                                }});
+        *carrier_,
+        coordinator::gateway_options{
+            .sessions_max = settings_.session.max,
+            .report_late =
+                [this](const coordinator::late_worker& late) {
+                  host_->post(coordinator::late_report{late.session, late.incarnation, late.worker,
+                                                       late.worker_incarnation});
+                },
+            .router = [this](std::size_t moe_index) { return routers_->get(moe_index); }});
     return {};
   }
 

@@ -79,6 +79,7 @@ expected<void> worker_machine::open_device() {
   if (!wish || !wish->cuda) return {};
   // Nothing is tried again on a device that failed: this process ends, another one may use it.
   const auto on_lost = [this](const error& why) {
+    device_state_.store(control::device_state::lost, std::memory_order_relaxed);
     log_.error("device_lost", {{"device", settings_.worker.device}, {"why", why.text}});
     ending_.core_stopped(why);
   };
@@ -86,6 +87,7 @@ expected<void> worker_machine::open_device() {
       {.ordinal = wish->ordinal_or_first(), .spin = settings_.transport.spin, .on_lost = on_lost});
   if (!opened) return tl::unexpected(opened.error());
   device_ = std::move(*opened);
+  device_state_.store(control::device_state::sound, std::memory_order_relaxed);
   const workers::device_facts& facts = device_->facts();
   log_.info("device", {{"name", facts.name},
                        {"number", facts.ordinal},
@@ -253,9 +255,13 @@ workers::engine_progress worker_machine::progress(bool with_counts) {
   const auto running = engine();
   if (!running) {
     const std::lock_guard lock(mutex_);
-    return {.tick = ++idle_tick_, .counted_generation = {}, .counts = {}};
+    return {.tick = ++idle_tick_,
+            .counted_generation = {},
+            .counts = {},
+            .device = device_state_.load(std::memory_order_relaxed)};
   }
   workers::engine_progress p = running->progress(with_counts);
+  p.device = device_state_.load(std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   if (p.counts.empty()) {
     progress_.rows_total = p.rows_total;

@@ -4,6 +4,7 @@
 // obeys them and their answers back as events; it decides nothing. Thread: the worker_machinery
 // calls: the worker actor; figures, alive: any.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -67,6 +68,7 @@ class worker_machine final : public actors::worker_machinery {
   std::shared_ptr<workers::engine> engine() const;  // null before the first resolution
 
   std::unique_ptr<workers::worker_device> device_;  // null = the processor computes
+  std::atomic<control::device_state> device_state_{control::device_state::none};
   std::unique_ptr<workers::checkpoint> checkpoint_;
   resolution::environment environment_;
   std::unique_ptr<transport::Communication> carrier_;

@@ -95,11 +95,6 @@ void core::state::hear(member& from, const control::source_attached& m, time_ns 
     }
     return;
   }
-#if defined(MOETIER_MUTANT) && MOETIER_MUTANT == 2
-  if (from.has_attached(m.source, m.incarnation)) {  // a repeat counts as another worker's answer
-    for (auto& [name, other] : members) other.attached.emplace(m.source, m.incarnation);
-  }
-#endif
   from.attached[m.source] = m.incarnation;
   try_serve(from, now);
 }

@@ -11,6 +11,7 @@
 #include "coordinator/core/record.hpp"
 #include "schemas/base/time.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
+#include "transport/snapshot/suspicion.hpp"
 
 namespace moetier::coordinator {
 
@@ -39,6 +40,9 @@ struct write_record {
 struct publish_snapshot {
   transport::snapshot_ptr snapshot;
 };
+struct tell_suspicion {
+  transport::suspicion_ptr suspicion;
+};  // SUSPECT: every source may avoid these workers from now on
 struct answer_session {
   request_token token = 0;
   expected<session_grant> grant;
@@ -61,8 +65,9 @@ struct stopped {
   std::string why;
 };  // R11: a coordinator that met a higher epoch stops
 
-using effect = std::variant<send_to_worker, cut_worker_link, write_record, publish_snapshot,
-                            answer_session, answer_done, session_ended, log_event, stopped>;
+using effect =
+    std::variant<send_to_worker, cut_worker_link, write_record, publish_snapshot, tell_suspicion,
+                 answer_session, answer_done, session_ended, log_event, stopped>;
 using effects = std::vector<effect>;
 
 }  // namespace moetier::coordinator

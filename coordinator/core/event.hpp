@@ -68,6 +68,13 @@ struct renew_session {
   session_id session;
   incarnation_id incarnation;
 };
+// A call of this session ended in TIMEOUT: that worker had not answered. Nobody waits for more.
+struct late_report {
+  session_id session;
+  incarnation_id incarnation;  // of the source
+  worker_id worker;
+  incarnation_id worker_incarnation;
+};
 struct close_session {
   request_token token = 0;
   session_id session;
@@ -87,7 +94,7 @@ struct drop_adapter {
 struct shut_down {};  // admission stops; the shell ends when the core says stopped
 
 using event = std::variant<worker_message, worker_link_lost, time_passed, record_written,
-                           open_session, attach_session, resume_session, renew_session,
+                           open_session, attach_session, resume_session, renew_session, late_report,
                            close_session, load_adapter, drop_adapter, shut_down>;
 
 }  // namespace moetier::coordinator

@@ -18,10 +18,10 @@ struct core_options {
   model_description model;                   // with the operator's routing overrides
   std::uint64_t checkpoint_fingerprint = 0;  // of the model as the files have it: the workers'
   std::uint64_t checkpoint_digest = 0;       // of the coordinator's own files; 0 = it has none
-  std::uint64_t routing_digest = 0;          // of routers, biases and tables, as the record keeps it
-  routing_tables_ptr tables;                 // null = routers have nothing beside their matrices
-  std::string backend_force = "auto";        // backend.force
-  std::string communication = "auto";        // transport.carrier
+  std::uint64_t routing_digest = 0;    // of routers, biases and tables, as the record keeps it
+  routing_tables_ptr tables;           // null = routers have nothing beside their matrices
+  std::string backend_force = "auto";  // backend.force
+  std::string communication = "auto";  // transport.carrier
   bool allow_degradation = true;
   resolution::answer_mode answers =
       resolution::answer_mode::partial;  // what a session gets by default
@@ -34,6 +34,8 @@ struct core_options {
   std::uint64_t node = 0;  // own actor node identity; a worker with the same is refused
   duration_ns heartbeat_interval = 100 * k_millisecond;
   duration_ns heartbeat_timeout = 500 * k_millisecond;
+  // Longer than a worker's pause before it connects anew to a coordinator that did not answer.
+  duration_ns rejoin_limit = 3 * k_second;
   duration_ns lease = k_second;
   duration_ns prepare_limit = 600 * k_second;  // loading weights at the first commit
   duration_ns attach_limit = 2 * k_second;

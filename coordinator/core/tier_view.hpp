@@ -23,10 +23,30 @@ enum class worker_state : std::uint8_t {
 };
 std::string_view worker_state_name(worker_state s) noexcept;
 
+// Why a worker was left out.
+enum class loss_cause : std::uint8_t {
+  link_closed = 0,  // its process ended, or the connection broke
+  silent = 1,       // no beat came
+  stuck = 2,        // beats came and showed no progress
+  device = 3,       // its device failed
+  refused = 4       // what it holds or says is not the tier's
+};
+std::string_view loss_cause_name(loss_cause c) noexcept;
+
+// A worker that was in service and went without saying so. Times are the coordinator's own.
+struct loss_view {
+  std::uint64_t number = 0;  // rises by one; readers of the view keep the last one they counted
+  std::string worker;
+  loss_cause cause = loss_cause::link_closed;
+  duration_ns detection = 0;  // from its last good beat to the decision to leave it out
+  duration_ns recovery = 0;   // from that beat until sources are told to do without; 0 = not yet
+};
+
 struct worker_view {
   worker_id worker;
   std::string name;
   worker_state state = worker_state::joining;
+  bool suspected = false;  // sources are told to avoid it
   incarnation_id incarnation;
   std::uint32_t first_slot = 0;
   std::uint32_t slots = 0;
@@ -71,6 +91,11 @@ struct tier_view {
   std::uint64_t unreplicated_experts = 0;    // (layer, expert) pairs with exactly one live replica
   std::uint64_t lost_experts = 0;            // (layer, expert) pairs without a live replica
   std::uint64_t stale_commands_refused = 0;  // messages of older epochs or incarnations
+  std::uint64_t beats_without_progress = 0;  // counted as missed
+  std::uint64_t late_reports = 0;            // sources' TIMEOUTs
+  std::uint64_t suspicions = 0;              // workers that became suspect
+  bool suspects_itself = false;              // most workers fell silent together
+  std::vector<loss_view> losses;             // the newest few, oldest first
   transport::snapshot_ptr snapshot;          // newest published; null = none
   std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one
 };

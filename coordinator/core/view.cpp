@@ -23,6 +23,7 @@ worker_view view_of(const member& m, std::size_t layers, time_ns now) {
   v.worker = m.id;
   v.name = m.name;
   v.state = state_of(m);
+  v.suspected = m.suspected && m.live();
   v.incarnation = m.told.incarnation;
   v.first_slot = m.first_slot;
   v.slots = m.slots;
@@ -48,6 +49,17 @@ std::string_view worker_state_name(worker_state s) noexcept {
     case worker_state::lost: return "lost";
   }
   return "lost";
+}
+
+std::string_view loss_cause_name(loss_cause c) noexcept {
+  switch (c) {
+    case loss_cause::link_closed: return "link_closed";
+    case loss_cause::silent: return "silent";
+    case loss_cause::stuck: return "stuck";
+    case loss_cause::device: return "device";
+    case loss_cause::refused: return "refused";
+  }
+  return "link_closed";
 }
 
 tier_view core::view(time_ns now) const {
@@ -90,6 +102,11 @@ tier_view core::view(time_ns now) const {
   v.unreplicated_experts = s.unreplicated_experts;
   v.lost_experts = s.lost_experts;
   v.stale_commands_refused = s.stale_refused;
+  v.beats_without_progress = s.beats_without_progress;
+  v.late_reports = s.late_reports;
+  v.suspicions = s.suspicions;
+  v.suspects_itself = s.suspects_itself;
+  for (const auto& l : s.losses) v.losses.push_back(l.shown);
   v.snapshot = s.published;
   v.resolved = s.resolved;
   return v;

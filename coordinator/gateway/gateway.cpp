@@ -34,9 +34,9 @@ void gateway::open(const thin_session_options& options, transport::snapshot_ptr 
     } else if (sessions_.count(options.session) != 0) {
       admitted = fail(reason::sequence, "open", "the gateway serves this session already");
     } else {
-      sessions_.emplace(options.session,
-                        std::make_unique<thin_session>(carrier_, board_, options_.router, options,
-                                                       std::move(done)));
+      sessions_.emplace(options.session, std::make_unique<thin_session>(
+                                             carrier_, board_, options_.router,
+                                             options_.report_late, options, std::move(done)));
     }
   }
   if (!admitted) done(unexpected_error(admitted.error()));
@@ -65,6 +65,10 @@ void gateway::end(session_id session) noexcept {
 }
 
 void gateway::on_snapshot(transport::snapshot_ptr snapshot) { board_.offer(std::move(snapshot)); }
+
+void gateway::on_suspicion(transport::suspicion_ptr suspicion) {
+  board_.suspect(std::move(suspicion));
+}
 
 std::size_t gateway::sessions() const {
   const std::lock_guard lock(mutex_);

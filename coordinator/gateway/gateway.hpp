@@ -18,6 +18,8 @@ namespace moetier::coordinator {
 
 struct gateway_options {
   std::size_t sessions_max = k_sessions_max;
+  // Told when a call of a session ended in TIMEOUT; hands over at once. Empty = nobody asks.
+  std::function<void(const late_worker&)> report_late{};
   client::router_source router{};  // for sessions whose gate is on the tier; empty = there are none
 };
 
@@ -37,6 +39,7 @@ class gateway final {
                thin_session::forwarded done);
   void end(session_id session) noexcept;  // unknown: no effect
   void on_snapshot(transport::snapshot_ptr snapshot);
+  void on_suspicion(transport::suspicion_ptr suspicion);
 
   std::size_t sessions() const;  // served, not counting those that are ending
 

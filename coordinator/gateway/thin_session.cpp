@@ -8,12 +8,13 @@
 namespace moetier::coordinator {
 
 thin_session::thin_session(transport::Communication& carrier, const client::snapshot_board& board,
-                           const client::router_source& router, const thin_session_options& options,
-                           opened done)
+                           const client::router_source& router,
+                           const std::function<void(const late_worker&)>& report_late,
+                           const thin_session_options& options, opened done)
     : options_(options),
-      thread_([this, &carrier, &board, &router, done = std::move(done)]() mutable {
+      thread_([this, &carrier, &board, &router, &report_late, done = std::move(done)]() mutable {
         pthread_setname_np(pthread_self(), "moetier-thin");
-        run(carrier, board, router, std::move(done));
+        run(carrier, board, router, report_late, std::move(done));
         const std::lock_guard lock(mutex_);
         finished_ = true;
       }) {}
@@ -59,7 +60,8 @@ bool thin_session::finished() const {
 }
 
 void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
-                       const client::router_source& router, opened done) {
+                       const client::router_source& router,
+                       const std::function<void(const late_worker&)>& report_late, opened done) {
   const client::source_session_options wish{
       .session = options_.session,
       .source = options_.source,
@@ -73,6 +75,12 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
       .wait_newer = [&board](const transport::routing_snapshot& seen,
                              duration_ns limit) { return board.wait_newer(seen, limit); },
       .newest = [&board] { return board.newest(); },
+      .suspicion = [&board] { return board.suspicion(); },
+      .report_late =
+          [this, &report_late](worker_id worker, incarnation_id incarnation) {
+            if (report_late)
+              report_late({options_.session, options_.incarnation, worker, incarnation});
+          },
       .router = options_.gate_on_tier ? router : client::router_source{}};
   auto source = client::source_session::open(carrier, wish, board.newest());
   if (!source) return done(unexpected_error(source.error()));

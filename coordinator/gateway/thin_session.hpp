@@ -25,6 +25,14 @@ struct thin_place {
   transport::member_address address;
 };
 
+// Who had not answered when a call of this session ended in TIMEOUT.
+struct late_worker {
+  session_id session;
+  incarnation_id incarnation;  // of the session's source half
+  worker_id worker;
+  incarnation_id worker_incarnation;
+};
+
 struct thin_session_options {
   session_id session;
   source_id source;
@@ -44,10 +52,11 @@ class thin_session final {
   using opened = std::function<void(expected<thin_place>)>;
   using forwarded = std::function<void(expected<client::thin_result>)>;
 
-  // Requires: carrier, board and router outlive this object; the board holds a snapshot.
+  // Requires: the first four outlive this object; the board holds a snapshot.
   thin_session(transport::Communication& carrier, const client::snapshot_board& board,
-               const client::router_source& router, const thin_session_options& options,
-               opened done);
+               const client::router_source& router,
+               const std::function<void(const late_worker&)>& report_late,
+               const thin_session_options& options, opened done);
   ~thin_session();  // end(), then waits for the call in service: until its deadline at most
   thin_session(const thin_session&) = delete;
   thin_session& operator=(const thin_session&) = delete;
@@ -66,7 +75,8 @@ class thin_session final {
   };
 
   void run(transport::Communication& carrier, const client::snapshot_board& board,
-           const client::router_source& router, opened done);
+           const client::router_source& router,
+           const std::function<void(const late_worker&)>& report_late, opened done);
   expected<client::thin_result> serve(client::source_session& source, const job& call) const;
 
   const thin_session_options options_;

@@ -151,6 +151,12 @@ void desk::take_snapshot(transport::snapshot_ptr snapshot) {
   news_.fire();
 }
 
+void desk::take_suspicion(transport::suspicion_ptr suspicion) {
+  if (gateway_ != nullptr) gateway_->on_suspicion(suspicion);
+  suspicion_ = std::move(suspicion);
+  news_.fire();
+}
+
 void desk::take_ended(const session_ended& ended) {
   end_place(ended.session);
   const auto found = sessions_.find(ended.session);

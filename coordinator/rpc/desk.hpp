@@ -55,9 +55,12 @@ class desk final {
   expected<void> admission() const;  // reason::shutting_down once drained
 
   const transport::snapshot_ptr& snapshot() const { return snapshot_; }  // null before the first
+  // Never null; empty until somebody is suspected.
+  const transport::suspicion_ptr& suspicion() const { return suspicion_; }
   // Its bytes, if there are any and they fit a message.
   expected<capnp::Data::Reader> snapshot_bytes() const;
-  kj::Promise<void> news() { return news_.next(); }  // a snapshot came or a session ended
+  // A snapshot or a suspicion came, or a session ended.
+  kj::Promise<void> news() { return news_.next(); }
   void tell_news() { news_.fire(); }
 
   void enter(session_id session, session_service& service);
@@ -67,6 +70,7 @@ class desk final {
   void take(answer_session answer);
   void take(answer_done answer);
   void take_snapshot(transport::snapshot_ptr snapshot);
+  void take_suspicion(transport::suspicion_ptr suspicion);
   void take_ended(const session_ended& ended);
 
  private:
@@ -91,6 +95,7 @@ class desk final {
   std::function<void()> drained_;
   transport::snapshot_ptr snapshot_;
   std::vector<std::byte> snapshot_bytes_;
+  transport::suspicion_ptr suspicion_ = std::make_shared<const transport::suspicion>();
   client::broadcast news_;
   std::map<session_id, session_service*> sessions_;
 };

@@ -188,6 +188,9 @@ void rpc_server::on_answer(const answer_done& answer) {
 void rpc_server::on_snapshot(const transport::snapshot_ptr& snapshot) {
   hand_over([snapshot](running& server) { server.the_desk().take_snapshot(snapshot); });
 }
+void rpc_server::on_suspicion(const transport::suspicion_ptr& suspicion) {
+  hand_over([suspicion](running& server) { server.the_desk().take_suspicion(suspicion); });
+}
 void rpc_server::on_session_ended(const session_ended& ended) {
   hand_over([ended](running& server) { server.the_desk().take_ended(ended); });
 }

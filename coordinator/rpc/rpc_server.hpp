@@ -66,6 +66,7 @@ class rpc_server final : public control_sink {
   void on_answer(const answer_session& answer) override;
   void on_answer(const answer_done& answer) override;
   void on_snapshot(const transport::snapshot_ptr& snapshot) override;
+  void on_suspicion(const transport::suspicion_ptr& suspicion) override;
   void on_session_ended(const session_ended& ended) override;
 
   // Written by the server's thread, read by anyone.

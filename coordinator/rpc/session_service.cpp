@@ -142,10 +142,15 @@ bool session_service::is_newer_than(rpc::Revision::Reader seen) const {
 kj::Promise<expected<void>> session_service::watched(WatchContext context,
                                                      rpc::Revision::Reader seen, time_ns until) {
   if (ended_) return expected<void>(unexpected_error(*ended_));
-  if (is_newer_than(seen)) {
-    const auto bytes = desk_.snapshot_bytes();
-    if (!bytes) return expected<void>(unexpected_error(bytes.error()));
-    context.getResults().setSnapshot(*bytes);
+  const transport::suspicion& suspicion = *desk_.suspicion();
+  const bool suspects_others = context.getParams().getSeenSuspicion() != suspicion.number;
+  if (is_newer_than(seen) || suspects_others) {
+    if (is_newer_than(seen)) {
+      const auto bytes = desk_.snapshot_bytes();
+      if (!bytes) return expected<void>(unexpected_error(bytes.error()));
+      context.getResults().setSnapshot(*bytes);
+    }
+    client::write_suspicion(context.getResults().initSuspicion(), suspicion);
     return expected<void>();
   }
   const time_ns now = monotonic_now();
@@ -153,6 +158,18 @@ kj::Promise<expected<void>> session_service::watched(WatchContext context,
   return desk_.news()
       .exclusiveJoin(desk_.loop().delay(until - now))
       .then([this, context, seen, until]() mutable { return watched(context, seen, until); });
+}
+
+kj::Promise<void> session_service::reportLate(ReportLateContext context) {
+  return answering(
+      place_, context, "report_late",
+      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+        if (ended_) return expected<void>(unexpected_error(*ended_));
+        const auto told = context.getParams();
+        desk_.port().post(late_report{session_, incarnation_, worker_id(told.getWorker()),
+                                      incarnation_id(told.getIncarnation())});
+        return expected<void>();
+      });
 }
 
 kj::Promise<void> session_service::close(CloseContext context) {

@@ -27,6 +27,7 @@ class session_service final : public rpc::Session::Server {
   kj::Promise<void> renew(RenewContext context) override;
   kj::Promise<void> watch(WatchContext context) override;
   kj::Promise<void> close(CloseContext context) override;
+  kj::Promise<void> reportLate(ReportLateContext context) override;
 
  private:
   struct asked {  // the newest forward, for a client that asks again

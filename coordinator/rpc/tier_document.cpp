@@ -60,6 +60,7 @@ std::string status_document(const tier_view& view) {
     workers.push_back({{"worker", w.worker.value},
                        {"name", w.name},
                        {"state", worker_state_name(w.state)},
+                       {"suspected", w.suspected},
                        {"incarnation", hex(w.incarnation.value)},
                        {"first_slot", w.first_slot},
                        {"slots", w.slots},
@@ -82,6 +83,17 @@ std::string status_document(const tier_view& view) {
   document["sessions"] = std::move(sessions);
   document["unreplicated_experts"] = view.unreplicated_experts;
   document["lost_experts"] = view.lost_experts;
+  json losses = json::array();
+  for (const loss_view& l : view.losses) {
+    losses.push_back({{"number", l.number},
+                      {"worker", l.worker},
+                      {"cause", loss_cause_name(l.cause)},
+                      {"detection_ns", l.detection},
+                      {"recovery_ns", l.recovery}});
+  }
+  document["losses"] = std::move(losses);
+  document["late_reports"] = view.late_reports;
+  document["suspects_itself"] = view.suspects_itself;
   document["stale_commands_refused"] = view.stale_commands_refused;
   return text_of(document);
 }

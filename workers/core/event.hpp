@@ -53,6 +53,7 @@ struct engine_progress {  // from the engine, several times a heartbeat
   std::uint64_t calls_total = 0;
   generation_number counted_generation;
   std::vector<std::uint64_t> counts;  // by (layer index, local slot); empty = unchanged
+  control::device_state device = control::device_state::none;
 };
 struct pages_released {
   generation_number generation;

@@ -110,6 +110,8 @@ class engine::loop {
   duration_ns sleep_limit() const { return draining_ ? options_.quiet / 4 : k_sleep_max; }
 
   void serve(const transport::arrival& work) {
+    // Each call is a turn: a long row of short ones is progress.
+    tick_.fetch_add(1, std::memory_order_relaxed);
     busy_since_.store(monotonic_now(), std::memory_order_relaxed);
     layer_.serve(work);
     busy_since_.store(0, std::memory_order_relaxed);

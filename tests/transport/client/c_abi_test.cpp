@@ -436,12 +436,13 @@ TEST_F(c_abi, takes_no_struct_whose_size_cuts_a_field) {
                       EXTENT(event, generation)},
                      [&](event* e) { return moetier_next_event(session, e, 0); });
   using stats = moetier_stats_snapshot;
-  expect_cuts<stats>({EXTENT(stats, steps), EXTENT(stats, calls), EXTENT(stats, tokens),
-                      EXTENT(stats, failures), EXTENT(stats, replays), EXTENT(stats, epoch),
-                      EXTENT(stats, generation), EXTENT(stats, workers),
-                      EXTENT(stats, workers_live), EXTENT(stats, route_ns), EXTENT(stats, pack_ns),
-                      EXTENT(stats, wait_ns), EXTENT(stats, sum_ns), EXTENT(stats, total_ns)},
-                     [&](stats* s) { return moetier_stats(session, s); });
+  expect_cuts<stats>(
+      {EXTENT(stats, steps), EXTENT(stats, calls), EXTENT(stats, tokens), EXTENT(stats, failures),
+       EXTENT(stats, replays), EXTENT(stats, epoch), EXTENT(stats, generation),
+       EXTENT(stats, workers), EXTENT(stats, workers_live), EXTENT(stats, route_ns),
+       EXTENT(stats, pack_ns), EXTENT(stats, wait_ns), EXTENT(stats, sum_ns),
+       EXTENT(stats, total_ns), EXTENT(stats, late_returns)},
+      [&](stats* s) { return moetier_stats(session, s); });
 }
 
 TEST_F(c_abi, refuses_results_that_overlap_or_are_misaligned) {

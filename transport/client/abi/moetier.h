@@ -225,7 +225,7 @@ enum {
   MOETIER_EVENT_GENERATION_READY = 1,
   MOETIER_EVENT_GENERATION_MOVED = 2,
   MOETIER_EVENT_MEMBERSHIP = 3,
-  MOETIER_EVENT_SUSPECT = 4,
+  MOETIER_EVENT_SUSPECT = 4, /* the coordinator suspects other workers than before */
   MOETIER_EVENT_CREDITS = 5,
   MOETIER_EVENT_DRAIN = 6,
   MOETIER_EVENT_EXPERTS_MISSING = 7,
@@ -250,6 +250,7 @@ typedef struct moetier_stats_snapshot {
   uint32_t workers, workers_live;
   /* Of the last collected call, nanoseconds. */
   uint64_t route_ns, pack_ns, wait_ns, sum_ns, total_ns;
+  uint64_t late_returns; /* answers to exchanges that were given up: dropped unread */
 } moetier_stats_snapshot;
 
 /* One per micro-batch, 64 bytes, written once per ticket; `status` last. */

@@ -89,7 +89,12 @@ expected<std::unique_ptr<session>> session::open(service& owner,
       .flags_bad_rows = wish.flags_bad_rows,
       .wait_newer = [&link](const transport::routing_snapshot& seen,
                             duration_ns wait) { return link.wait_newer(seen, wait); },
-      .newest = [&link] { return link.newest(); }};
+      .newest = [&link] { return link.newest(); },
+      .suspicion = [&link] { return link.suspicion(); },
+      .report_late =
+          [&link, id = lease.session](worker_id worker, incarnation_id incarnation) {
+            link.report_late(id, worker, incarnation);
+          }};
   if (wish.gate_on_tier) {
     source.router = [&owner, layers = lease.snapshot->model.moe_layers](std::size_t index) {
       return owner.router(layers[index]);
@@ -157,6 +162,7 @@ void session::hear(client::link_event event) noexcept {
   switch (event) {
     case client::link_event::coordinator_lost: told.kind = MOETIER_EVENT_COORDINATOR_LOST; break;
     case client::link_event::coordinator_back: told.kind = MOETIER_EVENT_COORDINATOR_BACK; break;
+    case client::link_event::suspect: told.kind = MOETIER_EVENT_SUSPECT; break;
     case client::link_event::session_lost:
       lost_.store(true, std::memory_order_relaxed);
       told.kind = MOETIER_EVENT_SESSION_LOST;
@@ -377,6 +383,7 @@ moetier_stats_snapshot session::stats() const {
   stats.wait_ns = times.wait;
   stats.sum_ns = times.sum;
   stats.total_ns = times.total;
+  stats.late_returns = source_->carrier_counts().late_returns;
   return stats;
 }
 

@@ -243,6 +243,9 @@ kj::Promise<void> contact::watch(session_id id, std::uint64_t number) {
     seen.setSharesEpoch(newest->shares.revision().epoch.value);
     seen.setSharesCounter(newest->shares.revision().counter);
   }
+  if (const auto suspicion = news_.snapshots.suspicion()) {
+    request.setSeenSuspicion(suspicion->number);
+  }
   return request.send().then(
       [this, id,
        number](capnp::Response<rpc::Session::WatchResults>&& response) -> kj::Promise<void> {
@@ -253,6 +256,7 @@ kj::Promise<void> contact::watch(session_id id, std::uint64_t number) {
         }
         const bool bad = answer && response.getSnapshot().size() > 0 &&
                          !adopt(response.getSnapshot()).has_value();
+        if (answer && response.hasSuspicion()) suspect(response.getSuspicion());
         if (answer && !bad) return watch(id, number);
         return loop_.delay(k_backoff_max).then([this, id, number] { return watch(id, number); });
       },
@@ -297,6 +301,26 @@ expected<transport::snapshot_ptr> contact::adopt(capnp::Data::Reader bytes) {
   auto snapshot = std::make_shared<const transport::routing_snapshot>(std::move(*decoded));
   if (news_.snapshots.offer(snapshot)) news_.tell(link_event::snapshot, session_id{});
   return snapshot;
+}
+
+void contact::suspect(rpc::Session::Suspicion::Reader told) {
+  auto suspicion = read_suspicion(told);
+  if (!suspicion) return;  // a hint that makes no sense is none
+  const auto before = news_.snapshots.suspicion();
+  if (before != nullptr && *before == *suspicion) return;
+  news_.snapshots.suspect(std::make_shared<const transport::suspicion>(std::move(*suspicion)));
+  news_.tell(link_event::suspect, session_id{});
+}
+
+void contact::report_late(session_id id, worker_id worker, incarnation_id incarnation) {
+  session* const s = ready(id);
+  if (s == nullptr || s->wish.thin) return;  // nobody to tell: it is only a hint
+  auto request = KJ_ASSERT_NONNULL(s->capability).reportLateRequest();
+  write_call(request.initCall(), k_ping_limit);
+  request.setWorker(worker.value);
+  request.setIncarnation(incarnation.value);
+  connection_tasks_->add(request.send().then(
+      [](capnp::Response<rpc::Session::ReportLateResults>&&) {}, [](kj::Exception&&) {}));
 }
 
 expected<session_granted> contact::take_grant(rpc::Tier::Grant::Reader grant) {

@@ -51,6 +51,8 @@ class contact final : private kj::TaskSet::ErrorHandler {
   reply<std::string> load_adapter(std::string name, std::string path, duration_ns limit);
   reply<std::string> drop_adapter(std::string name, duration_ns limit);
 
+  void report_late(session_id session, worker_id worker, incarnation_id incarnation);
+
   // Runs `work` to its end; dropped with this object.
   void add(kj::Promise<void> work) { tasks_.add(kj::mv(work)); }
 
@@ -91,6 +93,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
   // Why a call of this session can never be made; nullopt while it can or may yet.
   std::optional<error> refusal(session_id id) const;
   expected<transport::snapshot_ptr> adopt(capnp::Data::Reader bytes);
+  void suspect(rpc::Session::Suspicion::Reader told);
   expected<session_granted> take_grant(rpc::Tier::Grant::Reader grant);
   void write_call(rpc::Call::Builder to, duration_ns limit, std::uint64_t request = 0);
   bool usable() const { return connection_.get() != nullptr && greeted_; }

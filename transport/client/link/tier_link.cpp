@@ -96,6 +96,10 @@ class link final : public tier_link {
     return news_.snapshots.wait_newer(seen, limit);
   }
   transport::snapshot_ptr newest() const override { return news_.snapshots.newest(); }
+  transport::suspicion_ptr suspicion() const override { return news_.snapshots.suspicion(); }
+  void report_late(session_id session, worker_id worker, incarnation_id incarnation) override {
+    loop_->post([=, this] { contact_->report_late(session, worker, incarnation); });
+  }
   bool session_lost(session_id session) const override { return news_.session_lost(session); }
   void on_event(std::function<void(link_event, session_id)> sink) override {
     news_.sink(std::move(sink));

@@ -20,6 +20,7 @@
 #include "transport/client/source/layer_router.hpp"
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
+#include "transport/snapshot/suspicion.hpp"
 
 namespace moetier::client {
 
@@ -47,7 +48,13 @@ struct session_granted {
   transport::snapshot_ptr snapshot;  // never null
 };
 
-enum class link_event : std::uint8_t { coordinator_lost, coordinator_back, snapshot, session_lost };
+enum class link_event : std::uint8_t {
+  coordinator_lost,
+  coordinator_back,
+  snapshot,
+  suspect,  // the set of suspected workers changed
+  session_lost
+};
 
 struct thin_call {
   layer_id layer;
@@ -89,6 +96,9 @@ class tier_link {
   virtual transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
                                              duration_ns limit) = 0;
   virtual transport::snapshot_ptr newest() const = 0;  // never blocks; may be null before the first
+  // Never block. (optional) Without them a stuck worker is known by the snapshot that masks it.
+  virtual transport::suspicion_ptr suspicion() const { return nullptr; }
+  virtual void report_late(session_id, worker_id, incarnation_id) {}
   virtual bool session_lost(session_id session) const = 0;
   // A layer's router, fetched piece by piece.
   virtual expected<layer_router_ptr> router(layer_id layer, duration_ns limit) = 0;

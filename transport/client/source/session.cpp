@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +17,8 @@ constexpr duration_ns k_deadline_max = 3600 * k_second;
 // While a call waits, how long the carrier sleeps at most and how often newer snapshots are looked
 // for: a frozen worker is noticed by nothing else.
 constexpr duration_ns k_look_every = 2 * k_millisecond;
+// How long a worker that made a call late is avoided, unless a newer snapshot says more.
+constexpr duration_ns k_late_kept = k_second;
 constexpr std::uint8_t k_attempt_max = 255;
 
 std::uint32_t budget_us(time_ns deadline, time_ns now) noexcept {
@@ -109,6 +112,9 @@ void session::adopt(transport::snapshot_ptr next) {
   }
   workers_.adopt(*next, *half_);
   snapshot_ = std::move(next);
+  late_ = 0;
+  suspicion_ = nullptr;  // its spans are to be found anew
+  look_for_suspects();
 }
 
 void session::adopt_newest_revision() {
@@ -116,6 +122,53 @@ void session::adopt_newest_revision() {
   transport::snapshot_ptr next = options_.newest();
   if (next == nullptr || next->generation != snapshot_->generation) return;
   if (transport::is_newer(*next, *snapshot_)) adopt(std::move(next));
+}
+
+// --- suspects -----------------------------------------------------------------------------------
+
+void session::look_for_suspects() {
+  if (!options_.suspicion) return;
+  transport::suspicion_ptr told = options_.suspicion();
+  if (told == suspicion_) return;
+  suspicion_ = std::move(told);
+  suspects_ = 0;
+  if (suspicion_ == nullptr) return;
+  for (const transport::suspect& suspect : suspicion_->workers) {
+    for (std::size_t s = 0; s < snapshot_->workers.size(); ++s) {
+      const transport::snapshot_worker& entry = snapshot_->workers[s];
+      if (entry.worker == suspect.worker && entry.incarnation == suspect.incarnation) {
+        suspects_ |= worker_mask{1} << s;
+      }
+    }
+  }
+}
+
+worker_mask session::avoided(time_ns now) const noexcept {
+  return suspects_ | (now < late_until_ ? late_ : 0);
+}
+
+// Gives up calls that wait for a suspect, where all of their rows have another replica: collect()
+// tries them again there. Only once for the same suspects, and never for a call that would fail.
+void session::steer(time_ns now) {
+  const worker_mask avoid = avoided(now);
+  for (clocked& c : tickets_) {
+    if (!c.call.outstanding() || c.call.failure() || c.asked_of == avoid) continue;
+    c.asked_of = avoid;
+    const worker_mask owing = c.call.awaited() & avoid;
+    if (owing == 0 || c.times.replays >= options_.replays_max) continue;
+    if (!c.call.can_avoid(workers_, avoid)) continue;
+    c.call.fail_late_of(static_cast<std::size_t>(std::countr_zero(owing)), workers_);
+    c.steered = true;
+  }
+}
+
+void session::note_late(worker_id worker, time_ns now) {
+  for (std::size_t s = 0; s < snapshot_->workers.size(); ++s) {
+    if (snapshot_->workers[s].worker != worker) continue;
+    late_ = (now < late_until_ ? late_ : 0) | worker_mask{1} << s;
+    late_until_ = now + k_late_kept;
+    if (options_.report_late) options_.report_late(worker, snapshot_->workers[s].incarnation);
+  }
 }
 
 // --- steps --------------------------------------------------------------------------------------
@@ -138,7 +191,9 @@ expected<void> session::step_begin(bool replay) {
 
   transport::snapshot_ptr next = options_.newest ? options_.newest() : nullptr;
   const bool is_new = next != nullptr && transport::is_newer(*next, *snapshot_);
-  if (replay && poison_ && !is_new && options_.wait_newer) {
+  // One that may be avoided by now need not be waited for.
+  const bool steers = avoided(monotonic_now()) != 0;
+  if (replay && poison_ && !is_new && !steers && options_.wait_newer) {
     const status code = poison_->code;
     if (code == status::timeout || code == status::stale_generation ||
         code == status::unavailable) {
@@ -219,10 +274,13 @@ expected<void> session::submit(const layer_call& call) {
   c.submitted = start;
   c.deadline = start + std::min(limit, k_deadline_max);
   c.first_chunk = next_chunk_;
+  c.asked_of = 0;
+  c.steered = false;
   c.times = {.route = routed - start};
   next_chunk_ += transport::chunk_count(call.tokens, bounds_.tokens_per_chunk_max);
 
   adopt_newest_revision();
+  look_for_suspects();
   if (auto ok = choose(c); !ok) {
     c.call.end();
     return poison(std::move(ok.error()));
@@ -246,7 +304,8 @@ expected<void> session::choose(clocked& c) {
                                     .plan = snapshot_->plan,
                                     .resolution_id = snapshot_->resolution_id,
                                     .return_mode = static_cast<std::uint8_t>(options_.mode)};
-  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk);
+  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk,
+                       avoided(monotonic_now()));
 }
 
 // Takes what came, sums what is whole, sends what waited for banks: for all tickets, as they share
@@ -284,9 +343,9 @@ bool session::drops_a_worker(const transport::routing_snapshot& next) const noex
   return false;
 }
 
-// The turn of a call that waits: ends what is late, looks for workers that were taken away since
-// (a frozen one is noticed by nothing else), sleeps. Other calls are looked after as well: what
-// they wait for may hold the banks that this one needs.
+// The turn of a call that waits: ends what is late, looks for workers that were suspected or taken
+// away since (a frozen one is noticed by nothing else), sleeps. Other calls are looked after as
+// well: what they wait for may hold the banks that this one needs.
 void session::await(time_ns deadline) {
   const time_ns now = monotonic_now();
   if (now - looked_ >= k_look_every || now >= deadline) {
@@ -296,6 +355,8 @@ void session::await(time_ns deadline) {
         transport::is_newer(*next, *snapshot_) && drops_a_worker(*next)) {
       return adopt(next);
     }
+    look_for_suspects();
+    steer(now);
     for (clocked& c : tickets_) {
       if (c.call.outstanding() && now >= c.deadline) c.call.fail_late(workers_);
     }
@@ -339,6 +400,7 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
     const time_ns ended = monotonic_now();
     error why = chosen ? error_of(c, ended) : std::move(chosen.error());
     const call_failure& failure = c.call.failure();
+    if (failure.kind == failure_kind::late && ended >= c.deadline) note_late(failure.worker, ended);
     end_ = {.code = why.code,
             .attempt = attempt_,
             .worker = failure.worker,
@@ -392,7 +454,7 @@ bool session::replay(clocked& c, expected<void>& chosen) {
   for (;;) {
     const time_ns now = monotonic_now();
     if (now >= c.deadline) return false;
-    if (can_replay(c, *next)) break;
+    if (c.steered || can_replay(c, *next)) break;
     if (!options_.wait_newer) return false;
     next = options_.wait_newer(*next, c.deadline - now);
     if (next == nullptr || next->generation != snapshot_->generation) return false;
@@ -400,6 +462,8 @@ bool session::replay(clocked& c, expected<void>& chosen) {
   if (next != snapshot_) adopt(std::move(next));
   ++attempt_;
   ++c.times.replays;
+  c.steered = false;
+  look_for_suspects();
   chosen = choose(c);
   if (!chosen) return false;
   c.call.send(*half_, workers_, budget_us(c.deadline, monotonic_now()));

@@ -6,9 +6,11 @@
 //
 // A call: submit() copies its inputs, routes, picks, sends; collect() waits, sums, and, when a
 // worker was lost or late and a newer snapshot of the same generation comes in time, replays that
-// call by itself. One ticket per micro-batch is outstanding. A call ends exactly once, in a full
-// result or a typed error, at the latest 100 ms after its deadline. After a failed call later
-// submits of the step answer SKIPPED until the step is begun anew.
+// call by itself. Workers that the coordinator suspects, or that made a call late, get no rows
+// where another replica is there; a call that waits for a suspect is replayed on one. One ticket
+// per micro-batch is outstanding. A call ends exactly once, in a full result or a typed error, at
+// the latest 100 ms after its deadline. After a failed call later submits of the step answer
+// SKIPPED until the step is begun anew.
 //
 // Thread: owner (serialised by the caller). No allocation after open.
 
@@ -23,6 +25,7 @@
 #include "transport/client/source/layer_router.hpp"
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
+#include "transport/snapshot/suspicion.hpp"
 
 namespace moetier::client {
 
@@ -45,6 +48,10 @@ struct source_session_options {
       wait_newer{};
   // Never blocks: the newest snapshot known.
   std::function<transport::snapshot_ptr()> newest{};
+  // Never blocks: whom the coordinator suspects; null = nobody. Empty = it is not known.
+  std::function<transport::suspicion_ptr()> suspicion{};
+  // Never blocks: told when a call ends in TIMEOUT because this worker had not answered.
+  std::function<void(worker_id, incarnation_id)> report_late{};
   // Set: calls may come without logits and ids (gate = tier). Asked for every layer by open().
   router_source router{};
 };
@@ -122,6 +129,7 @@ class source_session {
   virtual std::uint64_t step() const noexcept = 0;
   virtual const call_times& last_times() const noexcept = 0;
   virtual const call_end& last_end() const noexcept = 0;
+  virtual transport::carrier_counters carrier_counts() const noexcept = 0;
 };
 
 }  // namespace moetier::client

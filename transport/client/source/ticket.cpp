@@ -37,7 +37,7 @@ expected<void> ticket::take(const layer_call& call, const transport::routing_sna
 
 expected<void> ticket::choose(transport::snapshot_ptr snapshot, const worker_table& workers,
                               const transport::exchange_key& key, source_id source,
-                              std::uint32_t first_chunk) {
+                              std::uint32_t first_chunk, worker_mask avoid) {
   MOETIER_ASSERT(outstanding_);
   snapshot_ = std::move(snapshot);
   key_ = key;
@@ -58,10 +58,15 @@ expected<void> ticket::choose(transport::snapshot_ptr snapshot, const worker_tab
   for (std::uint32_t c = 0; c < chunks_; ++c) {
     choice.chunk = first_chunk + c;
     auto chosen = rows_.choose(*snapshot_, workers, choice, static_cast<std::size_t>(layer_index),
-                               transport::split(tokens(), chunks_, c));
+                               transport::split(tokens(), chunks_, c), avoid);
     if (!chosen) return chosen;
   }
   return {};
+}
+
+bool ticket::can_avoid(const worker_table& workers, worker_mask avoid) const noexcept {
+  const int layer_index = snapshot_->placement.index_of(key_.layer);
+  return rows_.can_avoid(*snapshot_, workers, static_cast<std::size_t>(layer_index), avoid);
 }
 
 ticket::flight* ticket::free_flight() noexcept {

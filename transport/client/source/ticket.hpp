@@ -63,10 +63,13 @@ class ticket final {
                       std::size_t layer_index, const layer_router* router);
 
   // Picks replicas by `snapshot` and makes the ticket ready to be sent (again) under `key`.
-  // first_chunk: the step's number of its chunk 0. reason::no_replica when an expert has none.
+  // first_chunk: the step's number of its chunk 0. `avoid`: spans that get no rows where another
+  // replica is live. reason::no_replica when an expert has none.
   expected<void> choose(transport::snapshot_ptr snapshot, const worker_table& workers,
                         const transport::exchange_key& key, source_id source,
-                        std::uint32_t first_chunk);
+                        std::uint32_t first_chunk, worker_mask avoid = 0);
+  // Whether every row of it has a live replica outside of these spans.
+  bool can_avoid(const worker_table& workers, worker_mask avoid) const noexcept;
 
   // Sends chunks in order until all are sent, a bank is missing, or a worker fails. A chunk takes
   // all of its banks or none, so tickets cannot block each other half way.

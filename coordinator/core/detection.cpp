@@ -77,7 +77,7 @@ void core::state::on(const late_report& e, time_ns now) {
 
 bool core::state::is_late(const member& m, time_ns now) const {
   if (now - m.heard_at > options.heartbeat_timeout / 2) return true;
-  return m.probed_at > m.heard_at &&
+  return m.probed_at >= m.heard_at &&
          now - m.probed_at > k_probe_intervals * options.heartbeat_interval;
 }
 

@@ -249,6 +249,7 @@ TEST(coordinator_detection, reports_make_it_probe_and_never_evict) {
   const epoch_number epoch = b.view().epoch;
   for (int i = 0; i < 50; ++i) {
     b.step(report_on_c(b, g));
+    b.step(renew_session{g.session, incarnation_id(7001)});
     b.wait(100 * k_millisecond);
   }
   EXPECT_TRUE(b.is_live(2));

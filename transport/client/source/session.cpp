@@ -111,8 +111,8 @@ void session::adopt(transport::snapshot_ptr next) {
     }
   }
   workers_.adopt(*next, *half_);
+  if (next != snapshot_) late_ = 0;
   snapshot_ = std::move(next);
-  late_ = 0;
   suspicion_ = nullptr;  // its spans are to be found anew
   look_for_suspects();
 }

@@ -1,5 +1,6 @@
 #include "actors/http/coordinator_probe.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "actors/http/metric_text.hpp"
@@ -37,6 +38,26 @@ void add_members(metric_text& m, const coordinator::tier_view& view) {
   for (const auto& w : view.workers) {
     m.sample(seconds(w.heartbeat_age), {{"worker", std::to_string(w.worker.value)}});
   }
+  m.gauge("coordinator_suspected_workers", "Workers of the epoch that sources are told to avoid.");
+  m.sample(static_cast<std::uint64_t>(
+      std::ranges::count_if(view.workers, [](const auto& w) { return w.suspected; })));
+  m.gauge("coordinator_suspects_itself", "1 while most workers are silent together.");
+  m.sample(view.suspects_itself ? 1.0 : 0.0);
+}
+
+void add_detection(metric_text& m, const coordinator::tier_view& view) {
+  m.histogram("coordinator_detection_seconds",
+              "From a lost worker's last good beat to the decision to leave it out.");
+  m.sample(view.detections);
+  m.histogram("coordinator_recovery_seconds",
+              "From a lost worker's last good beat until sources were told to do without it.");
+  m.sample(view.recoveries);
+  m.counter("coordinator_suspicions_total", "Workers that became suspect.");
+  m.sample(view.suspicions);
+  m.counter("coordinator_missed_beats_total", "Beats that showed no progress.");
+  m.sample(view.beats_without_progress);
+  m.counter("coordinator_late_reports_total", "Calls that ended in TIMEOUT, as sources told.");
+  m.sample(view.late_reports);
 }
 
 // One layer kind: all MoE layers of a model are resolved alike.
@@ -61,6 +82,7 @@ std::string coordinator_metrics(const coordinator::tier_view& view,
   metric_text m;
   add_process_families(m, counters.log_lines_dropped);
   add_members(m, view);
+  add_detection(m, view);
   add_resolution(m, view);
   m.gauge("coordinator_epoch", "Number of the committed set of workers.");
   m.sample(view.epoch.value);

@@ -23,6 +23,8 @@ std::string worker_metrics(const worker_figures& f) {
   m.sample(f.core.generation.value);
   m.gauge("worker_epoch", "Highest epoch seen.");
   m.sample(f.core.epoch.value);
+  m.gauge("worker_lease", "1 while the coordinator answers this worker's beats in time.");
+  m.sample(f.core.leased ? 1.0 : 0.0);
   m.gauge("worker_sources", "Attached sources.");
   m.sample(std::uint64_t{f.core.sources});
   m.gauge("worker_slots", "Slots of all layers by state.");

@@ -145,6 +145,7 @@ void core::state::detect_silence(time_ns now) {
 
 void core::state::note_loss(const member& gone, loss_cause cause) {
   if (!gone.live()) return;  // sources did without it already
+  detections.add(step_time - gone.heard_at);
   losses.push_back({.shown = {.number = ++losses_total,
                               .worker = gone.name,
                               .cause = cause,
@@ -157,7 +158,9 @@ void core::state::note_loss(const member& gone, loss_cause cause) {
 // A snapshot went out: it shows none of those that were lost so far.
 void core::state::note_recoveries(time_ns now) {
   for (loss& l : losses) {
-    if (l.shown.recovery == 0) l.shown.recovery = std::max<duration_ns>(1, now - l.last_beat);
+    if (l.shown.recovery != 0) continue;
+    l.shown.recovery = std::max<duration_ns>(1, now - l.last_beat);
+    recoveries.add(l.shown.recovery);
   }
 }
 

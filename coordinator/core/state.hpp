@@ -96,6 +96,8 @@ struct core::state {
   };
   std::deque<loss> losses;  // the newest few
   std::uint64_t losses_total = 0;
+  histogram detections{k_event_bounds_ns};
+  histogram recoveries{k_event_bounds_ns};
   void on(const late_report& e, time_ns now);
   void hear(member& from, const control::heartbeat& m, time_ns now);
   void hear(member& from, const control::load_report& m, time_ns now);

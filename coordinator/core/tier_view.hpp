@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "schemas/base/histogram.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/base/time.hpp"
 #include "schemas/resolution/report.hpp"
@@ -96,7 +97,9 @@ struct tier_view {
   std::uint64_t suspicions = 0;              // workers that became suspect
   bool suspects_itself = false;              // most workers fell silent together
   std::vector<loss_view> losses;             // the newest few, oldest first
-  transport::snapshot_ptr snapshot;          // newest published; null = none
+  histogram_reading detections;              // of all losses, nanoseconds
+  histogram_reading recoveries;
+  transport::snapshot_ptr snapshot;                               // newest published; null = none
   std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one
 };
 

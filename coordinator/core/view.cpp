@@ -107,6 +107,8 @@ tier_view core::view(time_ns now) const {
   v.suspicions = s.suspicions;
   v.suspects_itself = s.suspects_itself;
   for (const auto& l : s.losses) v.losses.push_back(l.shown);
+  v.detections = s.detections.read();
+  v.recoveries = s.recoveries.read();
   v.snapshot = s.published;
   v.resolved = s.resolved;
   return v;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "schemas/base/deadline_class.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/base/time.hpp"
 #include "schemas/resolution/report.hpp"
@@ -45,6 +46,8 @@ struct session_view {
   bool attached = false;
   duration_ns age = 0;
   duration_ns lease_left = 0;
+  deadline_class urgency = deadline_class::decode;
+  std::uint64_t tokens_per_second = 0;  // its part of its tenant's rate; 0 = no limit
 };
 
 struct adapter_view {
@@ -70,6 +73,11 @@ struct tier_view {
   std::vector<adapter_view> adapters;
   std::uint64_t unreplicated_experts = 0;    // (layer, expert) pairs with exactly one live replica
   std::uint64_t lost_experts = 0;            // (layer, expert) pairs without a live replica
+  struct refusals {                          // of sessions, since the start
+    std::uint64_t denied = 0;                // rights of a tenant
+    std::uint64_t overloaded = 0;            // limits of the tier or of a tenant
+    std::uint64_t memory = 0;                // the bill of a session's banks
+  } refused;
   std::uint64_t stale_commands_refused = 0;  // messages of older epochs or incarnations
   transport::snapshot_ptr snapshot;          // newest published; null = none
   std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one

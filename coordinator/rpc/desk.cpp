@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "coordinator/rpc/session_service.hpp"
@@ -108,6 +109,23 @@ kj::Promise<desk::thin_answer> desk::forward(session_id session, client::thin_ro
 
 void desk::end_place(session_id session) {
   if (has_gateway()) gateway_->end(session);
+}
+
+expected<void> desk::room_for(session_id session) const {
+  if (!has_gateway()) return {};
+  return gateway_->room_for(session);
+}
+
+std::uint64_t desk::rate_of(session_id session) const {
+  const auto view = port_.view();
+  if (view == nullptr) return 0;
+  const auto found = std::find_if(view->sessions.begin(), view->sessions.end(),
+                                  [&](const auto& s) { return s.session == session; });
+  return found == view->sessions.end() ? 0 : found->tokens_per_second;
+}
+
+void desk::set_rate(session_id session, std::uint64_t tokens_per_second) {
+  if (has_gateway()) gateway_->set_rate(session, tokens_per_second);
 }
 
 void desk::drain(std::function<void()> done) {

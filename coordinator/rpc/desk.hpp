@@ -49,6 +49,11 @@ class desk final {
   using thin_answer = std::shared_ptr<const expected<client::thin_result>>;
   kj::Promise<thin_answer> forward(session_id session, client::thin_rows rows, duration_ns limit);
   void end_place(session_id session);
+  // Whether one more call of a thin session can be taken now.
+  expected<void> room_for(session_id session) const;
+  // A session's part of its tenant's rate, as of the newest view; 0 = no limit.
+  std::uint64_t rate_of(session_id session) const;
+  void set_rate(session_id session, std::uint64_t tokens_per_second);
 
   // Admission stops: new sessions and forwards are refused. `done` runs once none is in service.
   void drain(std::function<void()> done);

@@ -222,8 +222,7 @@ class builder final {
          "gateway (default) or direct")
         ->check(CLI::IsMember({"gateway", "direct"}));
     f->add_option_function<std::string>(
-         "--deadline-class",
-         [&o](const std::string& name) { o.urgency = deadline_class_of(name); },
+         "--deadline-class", [&o](const std::string& name) { o.urgency = deadline_class_of(name); },
          "decode, prefill or batch; the tenant's highest unless given")
         ->check(CLI::IsMember({"decode", "prefill", "batch"}));
     f->add_option("--tenant", o.tenant, "who asks, where no certificate says it")

@@ -41,11 +41,11 @@ struct forward_options {
   std::string in;
   std::string out;  // empty = nothing is written (with --check)
   std::string prefix;
-  std::string use;                  // "logits", "ids", "gate"; empty = whichever is there
-  std::string hidden = "hidden";    // the tensor with the rows
-  std::string expected = "output";  // the tensor that --check compares with
-  bool shared_experts = false;      // the tier adds them
-  std::string return_mode;          // empty = the configuration's
+  std::string use;                        // "logits", "ids", "gate"; empty = whichever is there
+  std::string hidden = "hidden";          // the tensor with the rows
+  std::string expected = "output";        // the tensor that --check compares with
+  bool shared_experts = false;            // the tier adds them
+  std::string return_mode;                // empty = the configuration's
   std::optional<deadline_class> urgency;  // none = the tenant's highest
   std::string tenant = "default";
   bool direct = false;

@@ -83,8 +83,7 @@ class joint_rules final {
         const auto any = loaded_.tenant_origins.lower_bound(fmt::format("tenants[{}].", i));
         const bool some = any != loaded_.tenant_origins.end() &&
                           any->first.starts_with(fmt::format("tenants[{}].", i));
-        const std::string place =
-            some ? any->second : loaded_.tenant_origins.rbegin()->second;
+        const std::string place = some ? any->second : loaded_.tenant_origins.rbegin()->second;
         return refuse_at(place, reason::config_invalid, match, "not set",
                          "a name for every tenant of the list");
       }

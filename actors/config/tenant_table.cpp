@@ -18,9 +18,7 @@ bool put_number(std::uint64_t& at, std::string_view text, std::uint64_t max) {
   at = *value;
   return true;
 }
-std::string show_number(std::uint64_t value) {
-  return value == 0 ? "none" : std::to_string(value);
-}
+std::string show_number(std::uint64_t value) { return value == 0 ? "none" : std::to_string(value); }
 
 bool put_small(std::uint32_t& at, std::string_view text, std::uint32_t max) {
   std::uint64_t value = 0;

@@ -1,7 +1,7 @@
 #pragma once
 // The keys of tenants: a list, so its keys carry a place, `tenants[0].weight`. In YAML it is a list
-// of mappings, in the environment MOETIER_TENANTS_0_WEIGHT. Beside it stands key_table, for all keys
-// that exist once. Thread: any (constants, pure functions).
+// of mappings, in the environment MOETIER_TENANTS_0_WEIGHT. Beside it stands key_table, for all
+// keys that exist once. Thread: any (constants, pure functions).
 
 #include <cstdint>
 #include <optional>

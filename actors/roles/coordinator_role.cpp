@@ -136,10 +136,9 @@ std::vector<http::page> pages_of(const actors::coordinator_host& host,
       {"/metrics",
        [&host, &rpc, &log] {
          return http::metrics_page(http::coordinator_metrics(
-             *host.view(),
-             {.log_lines_dropped = log.dropped(),
-              .mailbox_depth = host.mailbox_depth(),
-              .calls_overloaded = rpc.counters().calls_overloaded}));
+             *host.view(), {.log_lines_dropped = log.dropped(),
+                            .mailbox_depth = host.mailbox_depth(),
+                            .calls_overloaded = rpc.counters().calls_overloaded}));
        }},
       {"/version", [] { return http::version_page(); }},
       {"/debug/placement",

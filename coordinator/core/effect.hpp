@@ -25,7 +25,7 @@ struct session_grant {
   duration_ns step_deadline = 0;
   deadline_class urgency = deadline_class::decode;
   std::uint64_t tokens_per_second = 0;  // now; 0 = no limit
-  transport::snapshot_ptr snapshot;  // null while nothing is committed
+  transport::snapshot_ptr snapshot;     // null while nothing is committed
 };
 
 struct send_to_worker {

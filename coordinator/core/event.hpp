@@ -33,7 +33,7 @@ struct session_request {
   bool gate_on_tier = false;    // calls may come without logits and ids
   bool shared_experts = false;  // the tier computes and adds them
   bool flags_bad_rows = false;
-  std::uint64_t model_fingerprint = 0;  // 0 = any
+  std::uint64_t model_fingerprint = 0;    // 0 = any
   std::optional<deadline_class> urgency;  // none: the tenant's highest
 };
 

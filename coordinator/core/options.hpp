@@ -19,10 +19,10 @@ struct core_options {
   model_description model;                   // with the operator's routing overrides
   std::uint64_t checkpoint_fingerprint = 0;  // of the model as the files have it: the workers'
   std::uint64_t checkpoint_digest = 0;       // of the coordinator's own files; 0 = it has none
-  std::uint64_t routing_digest = 0;          // of routers, biases and tables, as the record keeps it
-  routing_tables_ptr tables;                 // null = routers have nothing beside their matrices
-  std::string backend_force = "auto";        // backend.force
-  std::string communication = "auto";        // transport.carrier
+  std::uint64_t routing_digest = 0;    // of routers, biases and tables, as the record keeps it
+  routing_tables_ptr tables;           // null = routers have nothing beside their matrices
+  std::string backend_force = "auto";  // backend.force
+  std::string communication = "auto";  // transport.carrier
   bool allow_degradation = true;
   resolution::answer_mode answers =
       resolution::answer_mode::partial;  // what a session gets by default
@@ -41,14 +41,14 @@ struct core_options {
   duration_ns adapter_limit = 120 * k_second;  // reading an adapter on all workers
   std::uint32_t sessions_max = 64;
   std::uint32_t sources_max = 64;
-  std::uint32_t tokens_max = 4096;       // per micro-batch
+  std::uint32_t tokens_max = 4096;  // per micro-batch
   // Told to sessions that name none: of a decode call, a prefill call, and a step, which is also a
   // batch call's.
   duration_ns call_deadline = k_second;
   duration_ns prefill_deadline = 2 * k_second;
   duration_ns step_deadline = 60 * k_second;
   tenant_list tenants = open_tenants();
-  std::vector<std::string> model_names;    // what tenants' lists call the model
+  std::vector<std::string> model_names;       // what tenants' lists call the model
   std::uint64_t bank_bytes_max = 4ULL << 30;  // of one session's banks at one worker
 };
 

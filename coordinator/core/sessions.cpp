@@ -92,7 +92,8 @@ expected<void> core::state::check_bill(const session_request& r) const {
   const std::uint64_t rows = std::uint64_t{r.tokens_max} * (second_rows ? 2 : 1);
   const std::uint64_t back = r.return_mode == 1 ? positions : 1;  // exact: a row per position
   const std::uint64_t banks = std::max(2u, r.micro_batches);
-  const std::uint64_t bill = banks * rows * (row + transport::record_stride(positions) + back * row);
+  const std::uint64_t bill =
+      banks * rows * (row + transport::record_stride(positions) + back * row);
   if (bill <= options.bank_bytes_max) return {};
   return fail(reason::memory_insufficient,
               fmt::format("a session of {} banks of {} tokens at each worker", banks, r.tokens_max),

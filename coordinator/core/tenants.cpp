@@ -36,9 +36,8 @@ expected<void> check_claim(const tenant_limits& limits, const tenant_use& use,
                   fmt::format("tenant {} may have {}", claim.tenant, most));
   }
   if (use.sessions >= limits.sessions) {
-    return fail(reason::no_credit,
-                fmt::format("tenant {} has {} of {} sessions open", claim.tenant, use.sessions,
-                            limits.sessions));
+    return fail(reason::no_credit, fmt::format("tenant {} has {} of {} sessions open", claim.tenant,
+                                               use.sessions, limits.sessions));
   }
   if (most != 0 && use.tokens + claim.tokens > most) {
     return fail(reason::no_credit,

@@ -71,12 +71,12 @@ struct tier_view {
   std::vector<session_view> sessions;
   bool runs_adapters = false;  // moe.lora of the plan
   std::vector<adapter_view> adapters;
-  std::uint64_t unreplicated_experts = 0;    // (layer, expert) pairs with exactly one live replica
-  std::uint64_t lost_experts = 0;            // (layer, expert) pairs without a live replica
-  struct refusals {                          // of sessions, since the start
-    std::uint64_t denied = 0;                // rights of a tenant
-    std::uint64_t overloaded = 0;            // limits of the tier or of a tenant
-    std::uint64_t memory = 0;                // the bill of a session's banks
+  std::uint64_t unreplicated_experts = 0;  // (layer, expert) pairs with exactly one live replica
+  std::uint64_t lost_experts = 0;          // (layer, expert) pairs without a live replica
+  struct refusals {                        // of sessions, since the start
+    std::uint64_t denied = 0;              // rights of a tenant
+    std::uint64_t overloaded = 0;          // limits of the tier or of a tenant
+    std::uint64_t memory = 0;              // the bill of a session's banks
   } refused;
   std::uint64_t stale_commands_refused = 0;  // messages of older epochs or incarnations
   transport::snapshot_ptr snapshot;          // newest published; null = none

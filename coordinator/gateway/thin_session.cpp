@@ -48,9 +48,9 @@ expected<void> thin_session::room() const {
 expected<void> thin_session::room_locked() const {
   if (ended_) return fail(reason::session_closed, options_.session.value);
   if (!serving_ || waiting_.size() < options_.waiting_max) return {};
-  error full = make_error(reason::no_credit,
-                          fmt::format("a call of the session is served and {} of {} wait",
-                                      waiting_.size(), options_.waiting_max));
+  error full =
+      make_error(reason::no_credit, fmt::format("a call of the session is served and {} of {} wait",
+                                                waiting_.size(), options_.waiting_max));
   full.retry_after_ns = 10 * k_millisecond;
   return unexpected_error(std::move(full));
 }
@@ -83,8 +83,7 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
       .shared_experts = options_.shared_experts,
       .flags_bad_rows = options_.flags_bad_rows,
       .call_deadline = options_.call_deadline,
-      .tokens_per_second =
-          [this] { return tokens_per_second_.load(std::memory_order_relaxed); },
+      .tokens_per_second = [this] { return tokens_per_second_.load(std::memory_order_relaxed); },
       .wait_newer = [&board](const transport::routing_snapshot& seen,
                              duration_ns limit) { return board.wait_newer(seen, limit); },
       .newest = [&board] { return board.newest(); },

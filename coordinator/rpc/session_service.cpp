@@ -121,15 +121,15 @@ expected<kj::Promise<desk::thin_answer>> session_service::ask(rpc::Call::Reader 
 }
 
 kj::Promise<void> session_service::renew(RenewContext context) {
-  return answering(
-      place_, context, "renew", [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
-        if (ended_) return expected<void>(unexpected_error(*ended_));
-        desk_.port().post(renew_session{session_, incarnation_});
-        const std::uint64_t rate = desk_.rate_of(session_);
-        if (thin_) desk_.set_rate(session_, rate);
-        context.getResults().setTokensPerSecond(rate);
-        return expected<void>();
-      });
+  return answering(place_, context, "renew",
+                   [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                     if (ended_) return expected<void>(unexpected_error(*ended_));
+                     desk_.port().post(renew_session{session_, incarnation_});
+                     const std::uint64_t rate = desk_.rate_of(session_);
+                     if (thin_) desk_.set_rate(session_, rate);
+                     context.getResults().setTokensPerSecond(rate);
+                     return expected<void>();
+                   });
 }
 
 kj::Promise<void> session_service::watch(WatchContext context) {

@@ -30,7 +30,7 @@ inline constexpr std::size_t k_environment_bytes_max = 32 * 1024;
 inline constexpr std::size_t k_resolution_bytes_max = 256 * 1024;
 inline constexpr std::size_t k_sources_listed_max = 1024;  // places of a worker's attach table
 inline constexpr std::uint32_t k_tenant_weight_max = 1000;
-inline constexpr std::size_t k_adapters_max = 64;          // of a tier at once
+inline constexpr std::size_t k_adapters_max = 64;  // of a tier at once
 inline constexpr std::size_t k_adapter_path_bytes_max = 1024;
 inline constexpr std::uint32_t k_adapter_ids_max = 1u << 31;  // rows carry them as i32
 

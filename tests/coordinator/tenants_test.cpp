@@ -47,8 +47,7 @@ TEST(tenants, one_that_is_not_configured_is_denied) {
   tenants_bench b({limits_of("blue")});
   const error e = b.refusal(from("red"));
   EXPECT_EQ(e.code, status::denied);
-  EXPECT_EQ(e.text,
-            "tenant red is denied: the tier serves the tenants of its configuration alone");
+  EXPECT_EQ(e.text, "tenant red is denied: the tier serves the tenants of its configuration alone");
   EXPECT_EQ(b.refusal(from("blue")).code, status::ok);
   EXPECT_EQ(b.view().refused.denied, 1u);
 }
@@ -102,8 +101,7 @@ TEST(tenants, tokens_in_flight_are_those_of_all_its_sessions_together) {
   r.tokens_max = 126;
   const error never = b.refusal(r);
   EXPECT_EQ(never.code, status::denied);
-  EXPECT_EQ(never.text,
-            "a session of 504 tokens in flight is denied: tenant red may have 500");
+  EXPECT_EQ(never.text, "a session of 504 tokens in flight is denied: tenant red may have 500");
 }
 
 TEST(tenants, a_model_that_is_not_on_its_list_is_denied) {

@@ -85,8 +85,8 @@ TEST(loader, reads_tenants_from_file_environment_and_flags) {
   const auto variables = read_environment(std::vector<std::string>{
       "MOETIER_TENANTS_1_TOKENS_PER_SECOND=500", "MOETIER_TENANTS_0_WEIGHT=5"});
   ASSERT_TRUE(variables);
-  const layer layers[] = {yaml(k_tenants), *variables,
-                          {{"tenants[0].sessions", "2", "flag --set"}}};
+  const layer layers[] = {
+      yaml(k_tenants), *variables, {{"tenants[0].sessions", "2", "flag --set"}}};
   const auto l = load(layers);
   ASSERT_TRUE(l) << l.error().text;
   ASSERT_EQ(l->values.tenants.size(), 2u);
@@ -125,9 +125,10 @@ TEST(loader, refuses_a_wrong_tenant_with_its_place) {
   EXPECT_EQ(load_error("tenants:\n  - weight: 2\n"),
             "tier.yaml:2: setting tenants[0].match is not set; allowed: a name for every tenant of "
             "the list");
-  EXPECT_EQ(load_error("tenants:\n  - match: a\n  - match: a\n"),
-            "tier.yaml:3: setting tenants[1].match is 'a'; allowed: a name that is not tenants[0]'s "
-            "already");
+  EXPECT_EQ(
+      load_error("tenants:\n  - match: a\n  - match: a\n"),
+      "tier.yaml:3: setting tenants[1].match is 'a'; allowed: a name that is not tenants[0]'s "
+      "already");
   EXPECT_EQ(yaml_error("tenants:\n  match: a\n"),
             "tier.yaml:2 is malformed: tenants must be a list of mappings");
   EXPECT_EQ(yaml_error("tenants:\n  - match: a\n    match: b\n"),

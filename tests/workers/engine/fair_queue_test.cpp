@@ -65,8 +65,7 @@ TEST(fair_queue, shares_time_by_weight_and_not_by_calls) {
   }
   for (int i = 0; i < 40'000; ++i) c.serve();
   const auto share = [&](std::size_t n) {
-    return static_cast<double>(c.time[n]) /
-           static_cast<double>(c.time[0] + c.time[1] + c.time[2]);
+    return static_cast<double>(c.time[n]) / static_cast<double>(c.time[0] + c.time[1] + c.time[2]);
   };
   EXPECT_NEAR(share(0), 4.0 / 6, 0.01);
   EXPECT_NEAR(share(1), 1.0 / 6, 0.01);

@@ -31,13 +31,13 @@ struct session_wish {
   incarnation_id incarnation{};  // of the source half, 64 random bits; a thin one has none
   std::uint32_t tokens_max = 0;  // 0 = the tier's limit
   std::uint32_t micro_batches = 1;
-  std::uint32_t top_k = 0;              // 0 = the model's
-  std::uint8_t return_mode = 0;         // 0 partial, 1 exact
-  bool thin = false;                    // the gateway serves it
-  bool gate_on_tier = false;            // calls may come without logits and ids
-  bool shared_experts = false;          // the tier computes and adds them
-  bool flags_bad_rows = false;          // a bad row of logits is flagged, not an error
-  std::uint64_t model_fingerprint = 0;  // 0 = any
+  std::uint32_t top_k = 0;                  // 0 = the model's
+  std::uint8_t return_mode = 0;             // 0 partial, 1 exact
+  bool thin = false;                        // the gateway serves it
+  bool gate_on_tier = false;                // calls may come without logits and ids
+  bool shared_experts = false;              // the tier computes and adds them
+  bool flags_bad_rows = false;              // a bad row of logits is flagged, not an error
+  std::uint64_t model_fingerprint = 0;      // 0 = any
   std::optional<deadline_class> urgency{};  // none: the tenant's highest
 };
 

@@ -173,12 +173,12 @@ expected<void> session::take_credit() {
   const std::uint64_t rate = options_.tokens_per_second ? options_.tokens_per_second() : 0;
   const duration_ns wait = credit_.wait_for_step(rate, monotonic_now());
   if (wait == 0) return {};
-  error held = make_error(
-      reason::no_credit,
-      rate == 0 ? fmt::format("the workers were busy; the next step may begin in {} us",
-                              wait / k_microsecond)
-                : fmt::format("at {} tokens a second the next step may begin in {} us", rate,
-                              wait / k_microsecond));
+  error held =
+      make_error(reason::no_credit,
+                 rate == 0 ? fmt::format("the workers were busy; the next step may begin in {} us",
+                                         wait / k_microsecond)
+                           : fmt::format("at {} tokens a second the next step may begin in {} us",
+                                         rate, wait / k_microsecond));
   held.retry_after_ns = wait;
   return unexpected_error(std::move(held));
 }

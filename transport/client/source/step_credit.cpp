@@ -23,8 +23,7 @@ duration_ns step_credit::wait_for_step(std::uint64_t rate, time_ns now) noexcept
     const auto full = static_cast<std::int64_t>(rate * k_credit_saved);
     level_ = std::min(level_ + static_cast<std::int64_t>(rate * gone), full);
     filled_at_ = now;
-    if (level_ <= 0)
-      wait = static_cast<duration_ns>(-level_) / rate + 1;
+    if (level_ <= 0) wait = static_cast<duration_ns>(-level_) / rate + 1;
   }
   if (now < not_before_) wait = std::max(wait, not_before_ - now);
   return wait;

@@ -46,6 +46,7 @@ std::string worker_metrics(const worker_figures& f) {
   m.counter("worker_refused_total", "Calls that were given back without being computed.");
   m.sample(f.queue.refused_overloaded, {{"reason", "overloaded"}});
   m.sample(f.queue.refused_late, {{"reason", "deadline"}});
+  m.sample(f.queue.given_up, {{"reason", "given_up"}});
   m.counter("worker_stale_commands_total", "Commands of older epochs, refused.");
   m.sample(f.core.stale_commands_refused);
   m.counter("transport_bytes_total", "Bytes over the data plane.");

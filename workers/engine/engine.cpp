@@ -100,11 +100,12 @@ class engine::loop {
       time_ns now = monotonic_now();
       if (n > 0) last_arrival_ = now;
       for (std::size_t i = 0; i < n; ++i) admit(arrivals[i], now);
+      hear_given_up();
       const bool busy = !waiting_.empty();
       // One at a time: what comes meanwhile may be more urgent than what waits.
       if (busy) now = serve_next(now);
       if (release_.has_value()) try_release();
-      if (draining_ && now - last_arrival_ >= options_.quiet) drained();
+      if (draining_ && waiting_.empty() && now - last_arrival_ >= options_.quiet) drained();
       if (now >= counters_due) {
         const std::lock_guard lock(counters_mutex_);
         counters_ = half_.counters();
@@ -124,6 +125,16 @@ class engine::loop {
   void refuse(const transport::arrival& work, const waiting_calls::verdict& v) {
     half_.give_back(work.ticket, 0, v.code, v.detail);
     ended_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  void hear_given_up() {
+    std::array<transport::arrival_ticket, k_arrivals_max> tickets;
+    const std::size_t n = half_.poll_given_up(tickets);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!waiting_.give_up(tickets[i])) continue;
+      half_.give_back(tickets[i], 0, status::cancelled, 0);
+      ended_.fetch_add(1, std::memory_order_relaxed);
+    }
   }
 
   // Returns the time then.
@@ -200,7 +211,7 @@ class engine::loop {
   }
 
   void try_release() {
-    if (!layer_.release(*release_)) return;
+    if (waiting_.holds_before(*release_) || !layer_.release(*release_)) return;
     out_.on_released({.generation = *release_});
     release_.reset();
   }

@@ -96,6 +96,24 @@ waiting_calls::verdict waiting_calls::admit(const transport::arrival& work, time
   return {};
 }
 
+bool waiting_calls::give_up(transport::arrival_ticket ticket) {
+  for (fair_queue::place p = 0; p < calls_.size(); ++p) {
+    if (!queue_.waits(p) || calls_[p].ticket != ticket) continue;
+    queue_.remove(p);
+    count_rows(flows_[calls_[p].source.value].urgency, -std::int64_t{calls_[p].rows});
+    add(counters_.given_up, 1);
+    return true;
+  }
+  return false;
+}
+
+bool waiting_calls::holds_before(generation_number generation) const noexcept {
+  for (fair_queue::place p = 0; p < calls_.size(); ++p) {
+    if (queue_.waits(p) && calls_[p].key.generation < generation) return true;
+  }
+  return false;
+}
+
 const transport::arrival& waiting_calls::next(time_ns now, verdict& late) {
   const fair_queue::place at = queue_.pop();
   const transport::arrival& work = calls_[at];
@@ -120,6 +138,7 @@ queue_figures waiting_calls::figures() const noexcept {
   }
   f.refused_overloaded = counters_.overloaded.load(std::memory_order_relaxed);
   f.refused_late = counters_.late.load(std::memory_order_relaxed);
+  f.given_up = counters_.given_up.load(std::memory_order_relaxed);
   return f;
 }
 

@@ -33,6 +33,7 @@ struct queue_figures {
   std::array<std::uint64_t, k_deadline_classes> deadline_missed{};
   std::uint64_t refused_overloaded = 0;
   std::uint64_t refused_late = 0;
+  std::uint64_t given_up = 0;  // by their sources, before their turn came
 };
 
 class waiting_calls final {
@@ -52,7 +53,11 @@ class waiting_calls final {
 
   // Gives the call a place, or refuses it.
   verdict admit(const transport::arrival& work, time_ns now);
+  // Its source waits no more: it leaves its place. False: it does not wait here.
+  bool give_up(transport::arrival_ticket ticket);
   bool empty() const noexcept { return queue_.empty(); }
+  // Whether rows of a generation older than this wait.
+  bool holds_before(generation_number generation) const noexcept;
   // Takes the next call from its place; `late` says whether it still makes sense to compute it.
   // Valid until the next admit(). Requires: not empty().
   const transport::arrival& next(time_ns now, verdict& late);
@@ -76,6 +81,7 @@ class waiting_calls final {
     std::array<std::atomic<std::uint64_t>, k_deadline_classes> missed{};
     std::atomic<std::uint64_t> overloaded{0};
     std::atomic<std::uint64_t> late{0};
+    std::atomic<std::uint64_t> given_up{0};
   };
 
   void count_rows(deadline_class urgency, std::int64_t rows) noexcept;

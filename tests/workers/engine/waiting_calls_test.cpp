@@ -91,6 +91,28 @@ TEST_F(waiting_calls_test, forgets_the_calls_of_a_source_that_went) {
   EXPECT_EQ(calls.figures().rows_waiting[0], 0u);
 }
 
+TEST_F(waiting_calls_test, computes_nothing_that_its_source_waits_for_no_more) {
+  ASSERT_EQ(calls.admit(call(0, 7, k_second), k_now).code, status::ok);
+  ASSERT_EQ(calls.admit(call(2, 9, k_second), k_now).code, status::ok);
+  EXPECT_TRUE(calls.give_up(1));  // source 0's ticket
+  EXPECT_FALSE(calls.give_up(1));
+  EXPECT_EQ(serve(k_millisecond), source_id(2));
+  EXPECT_FALSE(calls.give_up(3)) << "it has left its place";
+  EXPECT_TRUE(calls.empty());
+  EXPECT_EQ(calls.figures().given_up, 1u);
+  EXPECT_EQ(calls.figures().rows_waiting[0], 0u);
+}
+
+TEST_F(waiting_calls_test, holds_an_old_generation_while_rows_of_it_wait) {
+  transport::arrival old = call(0, 7, k_second);
+  old.key.generation = generation_number(4);
+  ASSERT_EQ(calls.admit(old, k_now).code, status::ok);
+  EXPECT_TRUE(calls.holds_before(generation_number(5)));
+  EXPECT_FALSE(calls.holds_before(generation_number(4)));
+  serve(k_millisecond);
+  EXPECT_FALSE(calls.holds_before(generation_number(5)));
+}
+
 TEST_F(waiting_calls_test, has_a_place_for_all_that_banks_can_hold) {
   for (std::uint16_t s = 0; s < 8; ++s) calls.attach(source_id(s), "t", 1, deadline_class::decode);
   for (std::uint16_t s = 0; s < 8; ++s) {

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "coordinator/rpc/limits.hpp"
 #include "coordinator/rpc/session_service.hpp"
 #include "schemas/base/assert.hpp"
 #include "transport/client/link/limits.hpp"
@@ -132,6 +135,19 @@ void desk::drain(std::function<void()> done) {
   draining_ = true;
   if (forwards_.empty()) return done();
   drained_ = std::move(done);
+}
+
+expected<void> desk::room_to_open(const session_request& request) const {
+  const bool batch = request.urgency == deadline_class::batch;
+  const std::uint64_t most = k_backlog_max * (batch ? k_shed_percent : k_refuse_percent) / 100;
+  const std::uint64_t now = port_.backlog();
+  if (now < most) return {};
+  error busy = make_error(reason::no_credit,
+                          fmt::format("{} events wait for the coordinator; sessions are opened "
+                                      "below {}",
+                                      now, most));
+  busy.retry_after_ns = 100 * k_millisecond;
+  return unexpected_error(std::move(busy));
 }
 
 expected<void> desk::admission() const {

@@ -58,6 +58,8 @@ class desk final {
   // Admission stops: new sessions and forwards are refused. `done` runs once none is in service.
   void drain(std::function<void()> done);
   expected<void> admission() const;  // reason::shutting_down once drained
+  // Whether the core has room for one more session to open; reason::no_credit else.
+  expected<void> room_to_open(const session_request& request) const;
 
   const transport::snapshot_ptr& snapshot() const { return snapshot_; }  // null before the first
   // Its bytes, if there are any and they fit a message.

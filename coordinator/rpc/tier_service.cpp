@@ -187,6 +187,7 @@ kj::Promise<void> tier_service::openSession(OpenSessionContext context) {
                      auto request =
                          read_wish(context.getParams().getCall(), context.getParams().getWish());
                      if (!request) return expected<void>(unexpected_error(request.error()));
+                     if (auto room = desk_.room_to_open(*request); !room) return room;
                      if (!request->thin) return open_direct(context, std::move(*request));
                      if (!desk_.has_gateway()) {
                        return expected<void>(fail(reason::not_enabled, "the gateway"));

@@ -100,6 +100,7 @@ class world final {
   void check_published(const transport::routing_snapshot& s);
   void check_newly_live(const transport::routing_snapshot& s);
   void check_attached(session_id session);
+  void check_tenant(const std::string& name);
   void check_coordinator();
 
   // --- workers (worker_host.cpp) ---

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "coordinator/rpc/answering.hpp"
+#include "coordinator/rpc/limits.hpp"
 
 namespace moetier::coordinator {
 
@@ -124,7 +125,11 @@ kj::Promise<void> session_service::renew(RenewContext context) {
   return answering(place_, context, "renew",
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                      if (ended_) return expected<void>(unexpected_error(*ended_));
-                     desk_.port().post(renew_session{session_, incarnation_});
+                     if (const time_ns now = monotonic_now();
+                         now - renewed_at_ >= k_renewal_pause) {
+                       renewed_at_ = now;
+                       desk_.port().post(renew_session{session_, incarnation_});
+                     }
                      const std::uint64_t rate = desk_.rate_of(session_);
                      if (thin_) desk_.set_rate(session_, rate);
                      context.getResults().setTokensPerSecond(rate);

@@ -4,6 +4,7 @@
 // actor shell implements control_port, the RPC server implements control_sink; tests put a plain
 // core behind the same two interfaces.
 
+#include <cstdint>
 #include <memory>
 
 #include "coordinator/core/effect.hpp"
@@ -30,6 +31,8 @@ class control_port {
   virtual ~control_port() = default;
   // Thread: any. Never blocks. Events with a token are answered exactly once through the sink.
   virtual void post(event what) = 0;
+  // Thread: any. Events posted and not yet handled.
+  virtual std::uint64_t backlog() const noexcept { return 0; }
   // Thread: any. At most a heartbeat interval old; the snapshot inside is exact.
   virtual std::shared_ptr<const tier_view> view() const = 0;
   // Thread: any. A layer's router out of the checkpoint; blocks while it is read, once.

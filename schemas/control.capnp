@@ -55,6 +55,8 @@ struct SourceAttachment {
   banks @8 :UInt32;           # exchanges open at once with one worker, 2..4
   tenant @9 :Text;            # for tables and metrics
   address @10 :Data;          # of the source's data plane, opaque here
+  weight @11 :UInt32 = 1;     # of its tenant among others, 1..1000
+  deadlineClass @12 :UInt8;   # of its calls: 0 decode, 1 prefill, 2 batch
 }
 
 struct HeldAdapter {
@@ -65,7 +67,7 @@ struct HeldAdapter {
 }
 
 struct Hello {                # kind 1, worker -> coordinator, first on every link
-  protocol @0 :UInt32;        # 3
+  protocol @0 :UInt32;        # 4
   name @1 :Text;              # configured; how a restarted worker finds its place again
   incarnation @2 :UInt64;     # 64 random bits per start
   node @3 :UInt64;            # identity of the actor node; one equal to the coordinator's is refused

@@ -101,6 +101,7 @@ interface Tier {              # the bootstrap capability
     gate @9 :UInt8;                 # 0 the client brings logits or ids, 1 the tier may compute logits
     sharedExperts @10 :UInt8;       # 0 the client's matter, 1 the tier computes and adds them
     badRows @11 :UInt8;             # 0 a bad row of logits fails its call, 1 it is flagged
+    deadlineClass @12 :UInt8;       # 0 the tenant's highest, 1 decode, 2 prefill, 3 batch; above its highest: DENIED
   }
 
   struct Grant {
@@ -112,6 +113,9 @@ interface Tier {              # the bootstrap capability
     leaseNs @5 :UInt64;             # nanoseconds after a renewal until the session lapses
     callDeadlineNs @6 :UInt64;      # for calls that name none
     snapshot @7 :Data;              # the newest; encoding of snapshot.capnp
+    deadlineClass @8 :UInt8;        # 1 decode, 2 prefill, 3 batch
+    stepDeadlineNs @9 :UInt64;      # for steps that name none; 0 = none
+    tokensPerSecond @10 :UInt64;    # this session's part of its tenant's rate now; 0 = no limit
   }
 }
 
@@ -124,7 +128,8 @@ interface Session {
   # Thin sessions only: one layer's MoE output for the rows. One call at a time is served, a few wait, more are
   # OVERLOADED. deadlineNs is the call's own deadline.
 
-  renew @2 (call :Call) -> (status :Status);
+  renew @2 (call :Call) -> (status :Status, tokensPerSecond :UInt64);
+  # tokensPerSecond: as in the grant, as of now. A session that took more begins its next step later.
 
   watch @3 (call :Call, seen :Revision, seenSuspicion :UInt64)
       -> (status :Status, snapshot :Data, suspicion :Suspicion);

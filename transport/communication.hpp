@@ -198,8 +198,9 @@ class SourceHalf {
   // Progresses and reports ended exchanges (returns, lost peers) in any order; returns how many
   // were written.
   virtual std::size_t poll(std::span<returned> out) = 0;
-  // Gives up waiting: SENT -> LATE. Nothing more is reported of it. Its late return is dropped and
-  // counted, and frees the bank. sequence: it has ended already, poll() has or had it.
+  // Gives up waiting: SENT -> LATE. Nothing more is reported of it. The worker is told, so that it
+  // need not compute what nobody waits for. Its late return is dropped and counted, and frees the
+  // bank. sequence: it has ended already, poll() has or had it.
   virtual comm_status expire(exchange_ticket ticket) = 0;
   // DONE or OPEN -> FREE; the payload of its `returned` must no longer be read.
   virtual void release(exchange_ticket ticket) = 0;
@@ -243,6 +244,12 @@ class WorkerHalf {
 
   // Progresses and reports new arrivals, oldest first; returns how many were written.
   virtual std::size_t poll(std::span<arrival> out) = 0;
+  // Tickets that poll() reported and whose sources wait no more; returns how many were written.
+  // They are still to be given back. (optional) None: the half hears of none.
+  virtual std::size_t poll_given_up(std::span<arrival_ticket> out) {
+    static_cast<void>(out);
+    return 0;
+  }
   // The return region of a HELD exchange, return_rows_max rows. Empty if the ticket is not held
   // (its source is gone).
   virtual std::span<std::byte> return_region(arrival_ticket ticket) = 0;

@@ -221,6 +221,12 @@ class builder final {
          "--via", [&o](const std::string& via) { o.direct = via == "direct"; },
          "gateway (default) or direct")
         ->check(CLI::IsMember({"gateway", "direct"}));
+    f->add_option_function<std::string>(
+         "--deadline-class", [&o](const std::string& name) { o.urgency = deadline_class_of(name); },
+         "decode, prefill or batch; the tenant's highest unless given")
+        ->check(CLI::IsMember({"decode", "prefill", "batch"}));
+    f->add_option("--tenant", o.tenant, "who asks, where no certificate says it")
+        ->capture_default_str();
     f->add_option("--micro-batches", o.micro_batches, "calls that the rows are split into")
         ->check(CLI::Range(1, 4));
     f->add_flag("--with-routing", o.with_routing, "also write ids and weights as routed");

@@ -3,6 +3,7 @@
 // configuration keys become a layer for the loader, everything else a field. Thread: owner.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "actors/cli/plan_options.hpp"
 #include "actors/cli/resolve_inputs.hpp"
 #include "actors/config/layer.hpp"
+#include "schemas/base/deadline_class.hpp"
 #include "schemas/base/time.hpp"
 
 namespace moetier::cli {
@@ -39,11 +41,13 @@ struct forward_options {
   std::string in;
   std::string out;  // empty = nothing is written (with --check)
   std::string prefix;
-  std::string use;                  // "logits", "ids", "gate"; empty = whichever is there
-  std::string hidden = "hidden";    // the tensor with the rows
-  std::string expected = "output";  // the tensor that --check compares with
-  bool shared_experts = false;      // the tier adds them
-  std::string return_mode;          // empty = the configuration's
+  std::string use;                        // "logits", "ids", "gate"; empty = whichever is there
+  std::string hidden = "hidden";          // the tensor with the rows
+  std::string expected = "output";        // the tensor that --check compares with
+  bool shared_experts = false;            // the tier adds them
+  std::string return_mode;                // empty = the configuration's
+  std::optional<deadline_class> urgency;  // none = the tenant's highest
+  std::string tenant = "default";
   bool direct = false;
   bool with_routing = false;
   bool check = false;

@@ -16,12 +16,14 @@ expected<std::unique_ptr<direct_session>> direct_session::open(const direct_wish
   if (!link) return tl::unexpected(link.error());
   d->link_ = std::move(*link);
   const incarnation_id incarnation(random_bits());
-  const auto granted = d->link_->open_session({.incarnation = incarnation,
+  const auto granted = d->link_->open_session({.tenant = wish.tenant,
+                                               .incarnation = incarnation,
                                                .tokens_max = wish.tokens_max,
                                                .micro_batches = wish.micro_batches,
                                                .return_mode = static_cast<std::uint8_t>(wish.mode),
                                                .gate_on_tier = wish.gate_on_tier,
-                                               .shared_experts = wish.shared_experts},
+                                               .shared_experts = wish.shared_experts,
+                                               .urgency = wish.urgency},
                                               wish.limit);
   if (!granted) return tl::unexpected(granted.error());
   d->session_ = granted->session;
@@ -50,6 +52,8 @@ expected<std::unique_ptr<direct_session>> direct_session::open(const direct_wish
        .mode = wish.mode,
        .shared_experts = wish.shared_experts,
        .call_deadline = granted->call_deadline,
+       .tokens_per_second =
+           [rate = granted->tokens_per_second] { return rate->load(std::memory_order_relaxed); },
        .replays_max = settings.replay.max,
        .spin = settings.transport.spin,
        .wait_newer = [news](const transport::routing_snapshot& seen,

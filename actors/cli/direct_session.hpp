@@ -22,6 +22,8 @@ struct direct_wish {
   kernels::return_mode mode = kernels::return_mode::partial;
   bool gate_on_tier = false;
   bool shared_experts = false;
+  std::optional<deadline_class> urgency{};
+  std::string tenant = "default";
   duration_ns limit = 10 * k_second;
 };
 

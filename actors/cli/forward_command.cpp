@@ -83,11 +83,13 @@ class forward_run final {
   expected<void> gateway() {
     auto link = client::connect(line_.address, left());
     if (!link) return tl::unexpected(link.error());
-    const auto granted = (*link)->open_session({.incarnation = incarnation_id(random_bits()),
+    const auto granted = (*link)->open_session({.tenant = line_.forward.tenant,
+                                                .incarnation = incarnation_id(random_bits()),
                                                 .return_mode = static_cast<std::uint8_t>(mode_),
                                                 .thin = true,
                                                 .gate_on_tier = line_.forward.use == "gate",
-                                                .shared_experts = line_.forward.shared_experts},
+                                                .shared_experts = line_.forward.shared_experts,
+                                                .urgency = line_.forward.urgency},
                                                left());
     if (!granted) return tl::unexpected(granted.error());
     if (auto fits = adopt(*granted->snapshot); !fits) return fits;
@@ -144,6 +146,8 @@ class forward_run final {
                                          .mode = mode_,
                                          .gate_on_tier = line_.forward.use == "gate",
                                          .shared_experts = line_.forward.shared_experts,
+                                         .urgency = line_.forward.urgency,
+                                         .tenant = line_.forward.tenant,
                                          .limit = left()},
                                         settings_);
     if (!session) return tl::unexpected(session.error());

@@ -38,6 +38,20 @@ std::string_view nearest_variable_key(std::string_view name) {
   return nearest_key(guess);
 }
 
+// MOETIER_TENANTS_0_WEIGHT -> tenants[0].weight; empty if it is no tenant's variable.
+std::string tenant_key_in(std::string_view name) {
+  constexpr std::string_view k_tenants = "MOETIER_TENANTS_";
+  if (!name.starts_with(k_tenants)) return {};
+  name.remove_prefix(k_tenants.size());
+  const std::size_t end = name.find('_');
+  if (end == 0 || end == std::string_view::npos || !parse_count(name.substr(0, end))) return {};
+  std::string key = fmt::format("tenants[{}].", name.substr(0, end));
+  for (const char c : name.substr(end + 1)) {
+    key += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return key;
+}
+
 }  // namespace
 
 expected<layer> read_environment(std::span<const std::string> variables) {
@@ -46,6 +60,10 @@ expected<layer> read_environment(std::span<const std::string> variables) {
     const std::size_t equals = variable.find('=');
     if (equals == std::string::npos || !variable.starts_with("MOETIER_")) continue;
     const std::string name = variable.substr(0, equals);
+    if (std::string key = tenant_key_in(name); !key.empty()) {
+      entries.push_back({std::move(key), variable.substr(equals + 1), "environment " + name});
+      continue;
+    }
     const auto row = std::find_if(key_table().begin(), key_table().end(),
                                   [&](const key_row& r) { return variable_of(r.key) == name; });
     if (row != key_table().end()) {

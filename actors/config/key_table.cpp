@@ -170,8 +170,16 @@ constexpr key_row k_rows[] = {
      MOETIER_COUNT(session.max_micro_batches, 1, k_micro_batches_max)},
     {"replay.max", "", 0, "0 to 16", "replays of a step before its error is told",
      MOETIER_COUNT(replay.max, 0, 16)},
-    {"deadline.decode", "", 0, "1ms to 1h", "deadline of a call that names none",
+    {"session.bank_memory", "", 0, "a size of at least 1MiB",
+     "bytes that one session's banks may take at one worker",
+     MOETIER_PUT(put_size(s.session.bank_memory, text)),
+     MOETIER_SHOW(size_text(s.session.bank_memory))},
+    {"deadline.decode", "", 0, "1ms to 1h", "deadline of a decode call that names none",
      MOETIER_DURATION(deadline.decode, k_millisecond, k_hour)},
+    {"deadline.prefill", "", 0, "1ms to 1h", "deadline of a prefill call that names none",
+     MOETIER_DURATION(deadline.prefill, k_millisecond, k_hour)},
+    {"deadline.step", "", 0, "1ms to 1h", "deadline of a step, or of a batch call, that names none",
+     MOETIER_DURATION(deadline.step, k_millisecond, k_hour)},
     {"detect.heartbeat", "", 0, "10ms to 10s", "between two beats of a worker",
      MOETIER_DURATION(detect.heartbeat, 10 * k_millisecond, 10 * k_second)},
     {"detect.timeout", "", 0, "at least 4 heartbeats, to 60s", "silence that ends a member",
@@ -200,6 +208,8 @@ constexpr key_row k_rows[] = {
 #undef MOETIER_COUNT
 #undef MOETIER_DURATION
 
+}  // namespace
+
 // Levenshtein distance; keys are short.
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -215,8 +225,6 @@ std::size_t edits(std::string_view a, std::string_view b) {
   }
   return row[b.size()];
 }
-
-}  // namespace
 
 std::span<const key_row> key_table() noexcept { return k_rows; }
 

@@ -32,5 +32,6 @@ std::span<const key_row> key_table() noexcept;
 const key_row* find_key(std::string_view key) noexcept;
 // The known key with the fewest edits to the given one.
 std::string_view nearest_key(std::string_view key) noexcept;
+std::size_t edits(std::string_view a, std::string_view b);
 
 }  // namespace moetier::config

@@ -6,6 +6,7 @@
 
 #include "actors/config/endpoint.hpp"
 #include "actors/config/key_table.hpp"
+#include "actors/config/tenant_table.hpp"
 
 namespace moetier::config {
 namespace {
@@ -17,7 +18,24 @@ unexpected_error refuse_at(const std::string& place, reason why, const Args&... 
   return unexpected_error(std::move(e));
 }
 
+// Places may come in any order; those before a given one exist with their defaults until then.
+expected<void> apply_tenant(const entry& e, const tenant_key& key, loaded& into) {
+  const tenant_row* row = find_tenant_row(key.name);
+  if (row == nullptr) {
+    return refuse_at(e.place, reason::config_unknown_key, e.key, nearest_tenant_key(key));
+  }
+  auto& tenants = into.values.tenants;
+  if (tenants.size() <= key.place) tenants.resize(key.place + 1);
+  if (!row->put(tenants[key.place], e.value)) {
+    return refuse_at(e.place, reason::config_invalid, e.key,
+                     fmt::format("'{}'", e.value.substr(0, 64)), row->allowed);
+  }
+  into.tenant_origins[e.key] = e.place;
+  return {};
+}
+
 expected<void> apply(const entry& e, loaded& into) {
+  if (const auto key = tenant_key_of(e.key)) return apply_tenant(e, *key, into);
   const key_row* row = find_key(e.key);
   if (row == nullptr) {
     return refuse_at(e.place, reason::config_unknown_key, e.key, nearest_key(e.key));
@@ -51,10 +69,34 @@ class joint_rules final {
       if (!place || !is_loopback(place->host)) return refuse(key, "host:port on loopback");
     }
     if (!is_loopback(s.transport.listen)) return refuse("transport.listen", "a loopback host");
-    return {};
+    return check_tenants();
   }
 
  private:
+  // No place is left out, and no name stands twice.
+  expected<void> check_tenants() const {
+    const auto& tenants = loaded_.values.tenants;
+    for (std::size_t i = 0; i < tenants.size(); ++i) {
+      const std::string match = fmt::format("tenants[{}].match", i);
+      const auto given = loaded_.tenant_origins.find(match);
+      if (given == loaded_.tenant_origins.end()) {
+        const auto any = loaded_.tenant_origins.lower_bound(fmt::format("tenants[{}].", i));
+        const bool some = any != loaded_.tenant_origins.end() &&
+                          any->first.starts_with(fmt::format("tenants[{}].", i));
+        const std::string place = some ? any->second : loaded_.tenant_origins.rbegin()->second;
+        return refuse_at(place, reason::config_invalid, match, "not set",
+                         "a name for every tenant of the list");
+      }
+      for (std::size_t j = 0; j < i; ++j) {
+        if (tenants[j].match != tenants[i].match) continue;
+        return refuse_at(given->second, reason::config_invalid, match,
+                         fmt::format("'{}'", tenants[i].match),
+                         fmt::format("a name that is not tenants[{}]'s already", j));
+      }
+    }
+    return {};
+  }
+
   std::string value_of(std::string_view key) const { return find_key(key)->show(loaded_.values); }
   const std::string& origin_of(std::string_view key) const {
     return loaded_.origins[static_cast<std::size_t>(find_key(key) - key_table().data())];
@@ -66,6 +108,11 @@ class joint_rules final {
 
   const loaded& loaded_;
 };
+
+std::string tenant_origin(const loaded& l, std::size_t place, const tenant_row& row) {
+  const auto at = l.tenant_origins.find(fmt::format("tenants[{}].{}", place, row.name));
+  return at == l.tenant_origins.end() ? "default" : at->second;
+}
 
 std::string quoted(std::string_view text) {
   std::string out = "\"";
@@ -113,6 +160,18 @@ std::string print_yaml(const loaded& l) {
                                  : fmt::format("  {}: {}", row.key.substr(dot + 1), quoted(value));
     out += fmt::format("{:<44} # {}\n", line, l.origins[i]);
   }
+  if (l.values.tenants.empty()) return out + fmt::format("{:<44} # {}\n", "tenants: []", "default");
+  out += "tenants:\n";
+  for (std::size_t i = 0; i < l.values.tenants.size(); ++i) {
+    const char* bullet = "  - ";
+    for (const tenant_row& row : tenant_table()) {
+      const std::string value = row.show(l.values.tenants[i]);
+      if (value.empty()) continue;
+      const std::string line = fmt::format("{}{}: {}", bullet, row.name, quoted(value));
+      out += fmt::format("{:<44} # {}\n", line, tenant_origin(l, i, row));
+      bullet = "    ";
+    }
+  }
   return out;
 }
 
@@ -122,6 +181,13 @@ std::string print_json(const loaded& l) {
     out += fmt::format("{}{}:{{\"value\":{},\"origin\":{}}}", i == 0 ? "" : ",",
                        quoted(key_table()[i].key), quoted(key_table()[i].show(l.values)),
                        quoted(l.origins[i]));
+  }
+  for (std::size_t i = 0; i < l.values.tenants.size(); ++i) {
+    for (const tenant_row& row : tenant_table()) {
+      out += fmt::format(",{}:{{\"value\":{},\"origin\":{}}}",
+                         quoted(fmt::format("tenants[{}].{}", i, row.name)),
+                         quoted(row.show(l.values.tenants[i])), quoted(tenant_origin(l, i, row)));
+    }
   }
   return out + "}}\n";
 }

@@ -3,6 +3,7 @@
 // keys. The only way from text to settings; remembers where each value came from. Thread: any (pure
 // functions).
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace moetier::config {
 
 struct loaded {
   settings values;
+  std::map<std::string, std::string> tenant_origins;  // of tenants' keys that were given
   std::vector<std::string> origins;  // one per row of key_table(): "default" or a place
 };
 

@@ -9,10 +9,22 @@
 #include <vector>
 
 #include "actors/config/quantity.hpp"
+#include "schemas/base/deadline_class.hpp"
 #include "schemas/base/limits.hpp"
 #include "schemas/base/time.hpp"
 
 namespace moetier::config {
+
+// One of tenants[]: a name and what its sessions may ask for. 0 = no limit.
+struct tenant_settings {
+  std::string match = "*";
+  std::uint32_t weight = 1;
+  deadline_class highest = deadline_class::decode;
+  std::uint32_t sessions = k_sessions_max;
+  std::uint64_t tokens_in_flight = 0;
+  std::uint64_t tokens_per_second = 0;
+  std::vector<std::string> models;  // empty = all
+};
 
 struct settings {
   struct {
@@ -68,13 +80,17 @@ struct settings {
     std::uint32_t max = k_sessions_max;
     std::uint32_t max_tokens = k_tokens_max;
     std::uint32_t max_micro_batches = k_micro_batches_max;
+    std::uint64_t bank_memory = 4ULL << 30;  // bytes of one session's banks at one worker
   } session;
   struct {
     std::uint32_t max = 2;
   } replay;
   struct {
     duration_ns decode = k_second;  // a CPU tier's; told to sessions that name none
+    duration_ns prefill = 2 * k_second;
+    duration_ns step = 60 * k_second;  // a CPU tier's; also of a batch call
   } deadline;
+  std::vector<tenant_settings> tenants;  // empty = one that is open to all
   struct {
     duration_ns heartbeat = 100 * k_millisecond;
     duration_ns timeout = 500 * k_millisecond;

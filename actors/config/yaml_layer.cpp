@@ -6,6 +6,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "actors/config/layer.hpp"
+#include "actors/config/tenant_table.hpp"
 
 namespace moetier::config {
 namespace {
@@ -37,10 +38,43 @@ class walk final {
     for (const auto& pair : root) {
       if (auto key = unique_key(pair.first, seen); !key) return key;
       if (pair.second.IsNull()) continue;
+      if (pair.first.Scalar() == "tenants") {
+        if (auto done = tenants(pair.second); !done) return done;
+        continue;
+      }
       if (!pair.second.IsMap()) {
         return malformed(pair.second, "a section must be a mapping of settings");
       }
       if (auto done = section(pair.first.Scalar(), pair.second); !done) return done;
+    }
+    return {};
+  }
+
+  // The one list: of mappings, in which `models` may be a list of names.
+  expected<void> tenants(const YAML::Node& list) {
+    if (!list.IsSequence()) return malformed(list, "tenants must be a list of mappings");
+    if (list.size() > k_tenants_max) {
+      return malformed(list, fmt::format("{} tenants; at most {}", list.size(), k_tenants_max));
+    }
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].IsMap()) return malformed(list[i], "a tenant must be a mapping of settings");
+      std::set<std::string> seen;
+      for (const auto& pair : list[i]) {
+        if (auto key = unique_key(pair.first, seen); !key) return key;
+        const std::string name = fmt::format("tenants[{}].{}", i, pair.first.Scalar());
+        std::string value;
+        if (pair.second.IsScalar()) {
+          value = pair.second.Scalar();
+        } else if (pair.second.IsSequence() && pair.first.Scalar() == "models") {
+          for (const auto& item : pair.second) {
+            if (!item.IsScalar()) return malformed(item, "models must be a list of names");
+            value += (value.empty() ? "" : ",") + item.Scalar();
+          }
+        } else {
+          return malformed(pair.first, fmt::format("setting {} must have one plain value", name));
+        }
+        entries_.push_back({name, value, place(pair.first)});
+      }
     }
     return {};
   }

@@ -31,6 +31,7 @@ class coordinator_host final : public coordinator::control_port {
   void post(coordinator::event what) override;
   std::shared_ptr<const coordinator::tier_view> view() const override;
   expected<client::layer_router_ptr> router(std::size_t moe_index) override;
+  std::uint64_t backlog() const noexcept override { return mailbox_depth(); }
   duration_ns view_age() const;  // about half a heartbeat, unless the actor hangs
   // Events posted and not yet handled: CAF's mailboxes are unbounded and unmeasured.
   std::uint64_t mailbox_depth() const noexcept;

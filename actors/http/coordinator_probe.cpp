@@ -94,6 +94,11 @@ std::string coordinator_metrics(const coordinator::tier_view& view,
   m.sample(view.unreplicated_experts);
   m.gauge("coordinator_lost_experts", "Experts of a layer without a live replica.");
   m.sample(view.lost_experts);
+  m.counter("coordinator_refused_total", "Sessions and calls that were not admitted.");
+  m.sample(view.refused.denied, {{"reason", "denied"}});
+  m.sample(view.refused.overloaded, {{"reason", "session_limit"}});
+  m.sample(view.refused.memory, {{"reason", "memory"}});
+  m.sample(counters.calls_overloaded, {{"reason", "call_limit"}});
   m.counter("coordinator_stale_commands_total", "Messages of older epochs or incarnations.");
   m.sample(view.stale_commands_refused);
   m.gauge("coordinator_mailbox_depth", "Events on their way to the coordinator's actor.");

@@ -13,6 +13,7 @@ namespace moetier::http {
 struct coordinator_counters {
   std::uint64_t log_lines_dropped = 0;
   std::uint64_t mailbox_depth = 0;
+  std::uint64_t calls_overloaded = 0;  // of sessions that are open, by the gateway
 };
 
 std::string coordinator_metrics(const coordinator::tier_view& view,

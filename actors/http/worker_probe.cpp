@@ -36,6 +36,19 @@ std::string worker_metrics(const worker_figures& f) {
     m.sample(std::uint64_t{f.device.workspace}, {{"use", "workspace"}});
     m.sample(std::uint64_t{f.device.calls}, {{"use", "calls"}});
   }
+  m.gauge("worker_queue_rows", "Rows that wait for the engine, by deadline class.");
+  for (const deadline_class c : k_all_deadline_classes) {
+    m.sample(f.queue.rows_waiting[index_of(c)], {{"class", std::string(deadline_class_name(c))}});
+  }
+  m.counter("worker_deadline_missed_total", "Calls that ended, or would have ended, too late.");
+  for (const deadline_class c : k_all_deadline_classes) {
+    m.sample(f.queue.deadline_missed[index_of(c)],
+             {{"class", std::string(deadline_class_name(c))}});
+  }
+  m.counter("worker_refused_total", "Calls that were given back without being computed.");
+  m.sample(f.queue.refused_overloaded, {{"reason", "overloaded"}});
+  m.sample(f.queue.refused_late, {{"reason", "deadline"}});
+  m.sample(f.queue.given_up, {{"reason", "given_up"}});
   m.counter("worker_stale_commands_total", "Commands of older epochs, refused.");
   m.sample(f.core.stale_commands_refused);
   m.counter("transport_bytes_total", "Bytes over the data plane.");

@@ -10,6 +10,7 @@
 #include "transport/communication.hpp"
 #include "workers/core/core.hpp"
 #include "workers/device/device_bill.hpp"
+#include "workers/engine/waiting_calls.hpp"
 
 namespace moetier::http {
 
@@ -26,6 +27,7 @@ struct worker_figures {
   std::uint64_t slots_filled = 0;         // over all layers
   std::uint64_t slots_empty = 0;
   transport::carrier_counters carrier;
+  workers::queue_figures queue{};
   workers::device_bill device{};  // zeros without a device
   std::uint64_t log_lines_dropped = 0;
 };

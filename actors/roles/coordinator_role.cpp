@@ -1,5 +1,6 @@
 #include "actors/roles/coordinator_role.hpp"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -59,6 +60,20 @@ expected<void> check_wishes(const coordinator::core_options& o) {
   return {};
 }
 
+coordinator::tenant_list tenants_from(const std::vector<config::tenant_settings>& given) {
+  coordinator::tenant_list list;
+  for (const config::tenant_settings& t : given) {
+    list.push_back({.match = t.match,
+                    .weight = t.weight,
+                    .highest = t.highest,
+                    .sessions = t.sessions,
+                    .tokens_in_flight = t.tokens_in_flight,
+                    .tokens_per_second = t.tokens_per_second,
+                    .models = t.models});
+  }
+  return list;
+}
+
 expected<coordinator::core_options> core_options_from(const config::settings& s,
                                                       const workers::checkpoint& files) {
   coordinator::core_options o;
@@ -98,11 +113,18 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   o.sources_max = s.transport.max_sources;
   o.tokens_max = s.session.max_tokens;
   o.call_deadline = s.deadline.decode;
+  o.prefill_deadline = s.deadline.prefill;
+  o.step_deadline = s.deadline.step;
+  o.bank_bytes_max = s.session.bank_memory;
+  if (!s.tenants.empty()) o.tenants = tenants_from(s.tenants);
+  o.model_names = {std::filesystem::path(s.model.path).lexically_normal().filename().string(),
+                   fmt::format("{:016x}", o.model.fingerprint)};
   if (auto fine = check_wishes(o); !fine) return tl::unexpected(fine.error());
   return o;
 }
 
-std::vector<http::page> pages_of(const actors::coordinator_host& host, const event_log& log) {
+std::vector<http::page> pages_of(const actors::coordinator_host& host,
+                                 const coordinator::rpc_server& rpc, const event_log& log) {
   return {
       // The view is made anew by every tick of the actor: an old one means that it hangs.
       {"/livez", [&host] { return http::livez(host.view_age() < k_actor_hangs_after); }},
@@ -112,10 +134,11 @@ std::vector<http::page> pages_of(const actors::coordinator_host& host, const eve
          return http::readyz(v->ready, v->not_ready_reasons);
        }},
       {"/metrics",
-       [&host, &log] {
+       [&host, &rpc, &log] {
          return http::metrics_page(http::coordinator_metrics(
-             *host.view(),
-             {.log_lines_dropped = log.dropped(), .mailbox_depth = host.mailbox_depth()}));
+             *host.view(), {.log_lines_dropped = log.dropped(),
+                            .mailbox_depth = host.mailbox_depth(),
+                            .calls_overloaded = rpc.counters().calls_overloaded}));
        }},
       {"/version", [] { return http::version_page(); }},
       {"/debug/placement",
@@ -260,7 +283,7 @@ class coordinator_process final {
     if (!control) return tl::unexpected(control.error());
     l.control = config::endpoint_text(*control);
     auto http = http::http_server::start(*config::parse_endpoint(settings_.http.listen),
-                                         pages_of(*host_, log_));
+                                         pages_of(*host_, *rpc_, log_));
     if (!http) return tl::unexpected(http.error());
     http_ = std::move(*http);
     l.http = config::endpoint_text(http_->address());

@@ -274,7 +274,10 @@ workers::engine_progress worker_machine::progress(bool with_counts) {
 
 http::worker_figures worker_machine::figures() const {
   http::worker_figures f;
-  if (const auto running = engine()) f.carrier = running->carrier();
+  if (const auto running = engine()) {
+    f.carrier = running->carrier();
+    f.queue = running->queue();
+  }
   f.log_lines_dropped = log_.dropped();
   const std::lock_guard lock(mutex_);
   f.rows_total = progress_.rows_total;

@@ -47,6 +47,7 @@ void core::state::on(const attach_session& e, time_ns now) {
   if (!published) {
     return answer_plain(e.token, fail(reason::not_ready, "no plan is in service"));
   }
+  const tenant_limits* limits = find_tenant(options.tenants, s->request.tenant);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(e.address.data());
   control::source_attachment wanted{.source = s->source,
                                     .session = s->id,
@@ -57,6 +58,8 @@ void core::state::on(const attach_session& e, time_ns now) {
                                     .return_stride = e.shape.return_stride,
                                     .return_rows_max = e.shape.return_rows_max,
                                     .banks = e.shape.banks,
+                                    .weight = limits == nullptr ? 1 : limits->weight,
+                                    .urgency = s->request.urgency.value_or(deadline_class::decode),
                                     .tenant = s->request.tenant,
                                     .address = {bytes, bytes + e.address.size()}};
   if (s->attach_token || (s->attachment && *s->attachment != wanted)) {
@@ -166,6 +169,7 @@ void core::state::learn_sources(member& from, time_ns now) {
         s.request.incarnation = told.incarnation;
         s.request.tokens_max = told.rows_max;
         s.request.top_k = told.top_k;
+        s.request.urgency = told.urgency;
         s.opened_at = now;
         s.lease_until = now + options.lease;
         s.attachment = told;

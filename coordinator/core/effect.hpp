@@ -23,7 +23,10 @@ struct session_grant {
   std::uint32_t top_k = 0;
   duration_ns lease = 0;
   duration_ns call_deadline = 0;
-  transport::snapshot_ptr snapshot;  // null while nothing is committed
+  duration_ns step_deadline = 0;
+  deadline_class urgency = deadline_class::decode;
+  std::uint64_t tokens_per_second = 0;  // now; 0 = no limit
+  transport::snapshot_ptr snapshot;     // null while nothing is committed
 };
 
 struct send_to_worker {

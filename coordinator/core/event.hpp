@@ -4,11 +4,13 @@
 // (values).
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "coordinator/core/record.hpp"
+#include "schemas/base/deadline_class.hpp"
 #include "schemas/control/messages.hpp"
 #include "transport/communication.hpp"
 
@@ -31,7 +33,8 @@ struct session_request {
   bool gate_on_tier = false;    // calls may come without logits and ids
   bool shared_experts = false;  // the tier computes and adds them
   bool flags_bad_rows = false;
-  std::uint64_t model_fingerprint = 0;  // 0 = any
+  std::uint64_t model_fingerprint = 0;    // 0 = any
+  std::optional<deadline_class> urgency;  // none: the tenant's highest
 };
 
 struct worker_message {

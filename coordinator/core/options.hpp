@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/core/tenants.hpp"
 #include "schemas/base/time.hpp"
 #include "schemas/model/model_description.hpp"
 #include "schemas/model/routing_tables.hpp"
@@ -42,8 +43,15 @@ struct core_options {
   duration_ns adapter_limit = 120 * k_second;  // reading an adapter on all workers
   std::uint32_t sessions_max = 64;
   std::uint32_t sources_max = 64;
-  std::uint32_t tokens_max = 4096;       // per micro-batch
-  duration_ns call_deadline = k_second;  // told to sessions that name none
+  std::uint32_t tokens_max = 4096;  // per micro-batch
+  // Told to sessions that name none: of a decode call, a prefill call, and a step, which is also a
+  // batch call's.
+  duration_ns call_deadline = k_second;
+  duration_ns prefill_deadline = 2 * k_second;
+  duration_ns step_deadline = 60 * k_second;
+  tenant_list tenants = open_tenants();
+  std::vector<std::string> model_names;       // what tenants' lists call the model
+  std::uint64_t bank_bytes_max = 4ULL << 30;  // of one session's banks at one worker
 };
 
 }  // namespace moetier::coordinator

@@ -77,12 +77,78 @@ expected<session_request> core::state::check(session_request r) const {
     return fail(reason::not_enabled,
                 "return mode exact (this backend's rows depend on each other)");
   }
+  if (auto fits = check_bill(r); !fits) return unexpected_error(std::move(fits.error()));
   return r;
+}
+
+// What its banks take at one worker, and as much again at its own end: nothing is allocated for a
+// session whose bill is over the limit.
+expected<void> core::state::check_bill(const session_request& r) const {
+  const model_description& model = options.model;
+  const std::uint64_t row =
+      transport::padded_stride(std::size_t{model.hidden_size} * sizeof(float));
+  const std::uint32_t positions = r.top_k + (r.shared_experts ? model.shared.count : 0);
+  const bool second_rows = r.shared_experts && model.weight_at == weight_point::input;
+  const std::uint64_t rows = std::uint64_t{r.tokens_max} * (second_rows ? 2 : 1);
+  const std::uint64_t back = r.return_mode == 1 ? positions : 1;  // exact: a row per position
+  const std::uint64_t banks = std::max(2u, r.micro_batches);
+  const std::uint64_t bill =
+      banks * rows * (row + transport::record_stride(positions) + back * row);
+  if (bill <= options.bank_bytes_max) return {};
+  return fail(reason::memory_insufficient,
+              fmt::format("a session of {} banks of {} tokens at each worker", banks, r.tokens_max),
+              bill, options.bank_bytes_max);
+}
+
+tenant_use core::state::use_of(const std::string& tenant) const {
+  tenant_use use;
+  const auto add = [&](const session_request& r) {
+    if (r.tenant != tenant) return;
+    ++use.sessions;
+    use.tokens += std::uint64_t{r.tokens_max} * r.micro_batches;
+  };
+  for (const auto& [id, s] : sessions) add(s.request);
+  for (const open_session& e : parked_opens) add(e.request);
+  return use;
+}
+
+// Whether this tenant may have it. The most urgent class it may have is what it gets unless it says
+// otherwise.
+expected<void> core::state::admit(session_request& r) const {
+  const tenant_limits* limits = find_tenant(options.tenants, r.tenant);
+  if (limits == nullptr) {
+    return fail(reason::denied, fmt::format("tenant {}", r.tenant),
+                "the tier serves the tenants of its configuration alone");
+  }
+  if (!r.urgency) r.urgency = limits->highest;
+  if (auto ok = check_model(*limits, r.tenant, options.model_names); !ok) return ok;
+  auto ok = check_claim(*limits, use_of(r.tenant),
+                        {.tenant = r.tenant,
+                         .urgency = *r.urgency,
+                         .tokens = std::uint64_t{r.tokens_max} * r.micro_batches});
+  if (!ok && ok.error().code == status::overloaded) ok.error().retry_after_ns = options.lease;
+  return ok;
+}
+
+std::uint64_t core::state::rate_of(const session& s) const {
+  const tenant_limits* limits = find_tenant(options.tenants, s.request.tenant);
+  return limits == nullptr ? 0 : rate_of_each(*limits, use_of(s.request.tenant).sessions);
 }
 
 void core::state::on(const open_session& e, time_ns now) {
   auto request = check(e.request);
-  if (!request) return answer(e.token, unexpected_error(std::move(request.error())));
+  if (request) {
+    if (auto ok = admit(*request); !ok) request = unexpected_error(std::move(ok.error()));
+  }
+  if (!request) {
+    switch (request.error().code) {
+      case status::denied: ++refused.denied; break;
+      case status::overloaded: ++refused.overloaded; break;
+      case status::no_memory: ++refused.memory; break;
+      default: break;
+    }
+    return answer(e.token, unexpected_error(std::move(request.error())));
+  }
   if (!published) {
     const auto reasons = reasons_not_ready();
     error why = make_error(reason::not_ready, reasons.empty() ? "it is starting" : reasons.front());
@@ -90,10 +156,12 @@ void core::state::on(const open_session& e, time_ns now) {
     return answer(e.token, unexpected_error(std::move(why)));
   }
   if (sessions.size() + parked_opens.size() >= options.sessions_max) {
+    ++refused.overloaded;
     return answer(e.token, busy(fmt::format("all {} sessions are in use", options.sessions_max),
                                 options.lease));
   }
   if (free_sources.size() <= parked_opens.size()) {
+    ++refused.overloaded;
     return answer(e.token, busy(fmt::format("all {} sources are in use", options.sources_max),
                                 options.lease));
   }
@@ -118,21 +186,28 @@ void core::state::open_parked(time_ns now) {
     log(log_event::level::info, "session_opened",
         fmt::format("session {} source {} tenant {}", s.id.value, s.source.value,
                     s.request.tenant));
-    answer(e.token, grant_of(s));
-    sessions.emplace(s.id, std::move(s));
+    const auto at = sessions.emplace(s.id, std::move(s)).first;
+    answer(e.token, grant_of(at->second));
   }
   parked_opens.erase(parked_opens.begin(),
                      parked_opens.begin() + static_cast<std::ptrdiff_t>(opened));
 }
 
 session_grant core::state::grant_of(const session& s) const {
+  const deadline_class urgency = s.request.urgency.value_or(deadline_class::decode);
+  const duration_ns deadline = urgency == deadline_class::decode    ? options.call_deadline
+                               : urgency == deadline_class::prefill ? options.prefill_deadline
+                                                                    : options.step_deadline;
   return {.session = s.id,
           .source = s.source,
           .tokens_max = s.request.tokens_max,
           .micro_batches = s.request.micro_batches,
           .top_k = s.request.top_k,
           .lease = options.lease,
-          .call_deadline = options.call_deadline,
+          .call_deadline = deadline,
+          .step_deadline = options.step_deadline,
+          .urgency = urgency,
+          .tokens_per_second = rate_of(s),
           .snapshot = published};
 }
 

@@ -18,6 +18,7 @@
 #include "coordinator/core/core.hpp"
 #include "coordinator/core/member.hpp"
 #include "coordinator/core/session.hpp"
+#include "coordinator/core/tier_view.hpp"
 #include "coordinator/resolution/resolve.hpp"
 #include "eplb/placement.hpp"
 
@@ -163,6 +164,7 @@ struct core::state {
   std::deque<source_id> free_sources;      // the one freed longest ago first
   std::uint32_t next_session = 1;          // ids below durable.next_session may be given
   std::vector<open_session> parked_opens;  // wait for session ids to be reserved
+  tier_view::refusals refused;
   struct parked_resume {
     resume_session asked;
     time_ns until = 0;
@@ -179,6 +181,10 @@ struct core::state {
   session_grant grant_of(const session& s) const;
   session* find_session(session_id id, incarnation_id incarnation);
   expected<session_request> check(session_request r) const;
+  expected<void> check_bill(const session_request& r) const;
+  expected<void> admit(session_request& r) const;  // settles its class
+  tenant_use use_of(const std::string& tenant) const;
+  std::uint64_t rate_of(const session& s) const;
   void answer(request_token token, expected<session_grant> grant);
   void answer_plain(request_token token, expected<void> result);
   void answer_all(const error& why);

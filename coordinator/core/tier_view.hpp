@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "schemas/base/deadline_class.hpp"
 #include "schemas/base/histogram.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/base/time.hpp"
@@ -66,6 +67,8 @@ struct session_view {
   bool attached = false;
   duration_ns age = 0;
   duration_ns lease_left = 0;
+  deadline_class urgency = deadline_class::decode;
+  std::uint64_t tokens_per_second = 0;  // its part of its tenant's rate; 0 = no limit
 };
 
 struct adapter_view {
@@ -89,8 +92,13 @@ struct tier_view {
   std::vector<session_view> sessions;
   bool runs_adapters = false;  // moe.lora of the plan
   std::vector<adapter_view> adapters;
-  std::uint64_t unreplicated_experts = 0;    // (layer, expert) pairs with exactly one live replica
-  std::uint64_t lost_experts = 0;            // (layer, expert) pairs without a live replica
+  std::uint64_t unreplicated_experts = 0;  // (layer, expert) pairs with exactly one live replica
+  std::uint64_t lost_experts = 0;          // (layer, expert) pairs without a live replica
+  struct refusals {                        // of sessions, since the start
+    std::uint64_t denied = 0;              // rights of a tenant
+    std::uint64_t overloaded = 0;          // limits of the tier or of a tenant
+    std::uint64_t memory = 0;              // the bill of a session's banks
+  } refused;
   std::uint64_t stale_commands_refused = 0;  // messages of older epochs or incarnations
   std::uint64_t beats_without_progress = 0;  // counted as missed
   std::uint64_t late_reports = 0;            // sources' TIMEOUTs

@@ -83,7 +83,9 @@ tier_view core::view(time_ns now) const {
                           .thin = held.request.thin,
                           .attached = held.attachment && !held.attach_token,
                           .age = now - held.opened_at,
-                          .lease_left = held.lease_until > now ? held.lease_until - now : 0});
+                          .lease_left = held.lease_until > now ? held.lease_until - now : 0,
+                          .urgency = held.request.urgency.value_or(deadline_class::decode),
+                          .tokens_per_second = s.rate_of(held)});
   }
   v.runs_adapters = s.runs_adapters();
   for (const auto& [id, a] : s.adapters) {
@@ -101,6 +103,7 @@ tier_view core::view(time_ns now) const {
   }
   v.unreplicated_experts = s.unreplicated_experts;
   v.lost_experts = s.lost_experts;
+  v.refused = s.refused;
   v.stale_commands_refused = s.stale_refused;
   v.beats_without_progress = s.beats_without_progress;
   v.late_reports = s.late_reports;

@@ -54,6 +54,19 @@ void gateway::forward(session_id session, client::thin_rows rows, duration_ns li
   done(fail(reason::session_closed, session.value));
 }
 
+expected<void> gateway::room_for(session_id session) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return {};  // forward() says what is wrong
+  return found->second->room();
+}
+
+void gateway::set_rate(session_id session, std::uint64_t tokens_per_second) {
+  const std::lock_guard lock(mutex_);
+  const auto found = sessions_.find(session);
+  if (found != sessions_.end()) found->second->set_rate(tokens_per_second);
+}
+
 void gateway::end(session_id session) noexcept {
   const std::lock_guard lock(mutex_);
   reap();

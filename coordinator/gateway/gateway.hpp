@@ -37,7 +37,10 @@ class gateway final {
             thin_session::opened done);
   void forward(session_id session, client::thin_rows rows, duration_ns limit,
                thin_session::forwarded done);
-  void end(session_id session) noexcept;  // unknown: no effect
+  // Whether one more call of this session would be taken now; reason::no_credit else.
+  expected<void> room_for(session_id session) const;
+  void set_rate(session_id session, std::uint64_t tokens_per_second);  // unknown: no effect
+  void end(session_id session) noexcept;                               // unknown: no effect
   void on_snapshot(transport::snapshot_ptr snapshot);
   void on_suspicion(transport::suspicion_ptr suspicion);
 

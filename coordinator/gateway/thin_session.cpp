@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace moetier::coordinator {
 
 thin_session::thin_session(transport::Communication& carrier, const client::snapshot_board& board,
@@ -12,6 +14,7 @@ thin_session::thin_session(transport::Communication& carrier, const client::snap
                            const std::function<void(const late_worker&)>& report_late,
                            const thin_session_options& options, opened done)
     : options_(options),
+      tokens_per_second_(options.tokens_per_second),
       thread_([this, &carrier, &board, &router, &report_late, done = std::move(done)]() mutable {
         pthread_setname_np(pthread_self(), "moetier-thin");
         run(carrier, board, router, report_late, std::move(done));
@@ -28,19 +31,29 @@ void thin_session::forward(client::thin_rows rows, duration_ns limit, forwarded 
   expected<void> admitted;
   {
     const std::lock_guard lock(mutex_);
-    if (ended_) {
-      admitted = fail(reason::session_closed, options_.session.value);
-    } else if (serving_ && waiting_.size() >= options_.waiting_max) {
-      admitted =
-          fail(reason::no_credit, "the session's calls in service and waiting are at their limit");
-      admitted.error().retry_after_ns = 10 * k_millisecond;
-    } else {
+    admitted = room_locked();
+    if (admitted) {
       waiting_.push_back({std::move(rows), limit, monotonic_now() + limit, std::move(done)});
       serving_ = true;  // from here on, so that a burst cannot slip in before the thread wakes
     }
   }
   if (!admitted) return done(unexpected_error(admitted.error()));
   changed_.notify_one();
+}
+
+expected<void> thin_session::room() const {
+  const std::lock_guard lock(mutex_);
+  return room_locked();
+}
+
+expected<void> thin_session::room_locked() const {
+  if (ended_) return fail(reason::session_closed, options_.session.value);
+  if (!serving_ || waiting_.size() < options_.waiting_max) return {};
+  error full =
+      make_error(reason::no_credit, fmt::format("a call of the session is served and {} of {} wait",
+                                                waiting_.size(), options_.waiting_max));
+  full.retry_after_ns = 10 * k_millisecond;
+  return unexpected_error(std::move(full));
 }
 
 void thin_session::end() noexcept {
@@ -72,6 +85,7 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
       .shared_experts = options_.shared_experts,
       .flags_bad_rows = options_.flags_bad_rows,
       .call_deadline = options_.call_deadline,
+      .tokens_per_second = [this] { return tokens_per_second_.load(std::memory_order_relaxed); },
       .wait_newer = [&board](const transport::routing_snapshot& seen,
                              duration_ns limit) { return board.wait_newer(seen, limit); },
       .newest = [&board] { return board.newest(); },

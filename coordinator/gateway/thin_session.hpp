@@ -6,6 +6,7 @@
 //
 // Thread: any, but the source session inside, which this one's thread owns.
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -44,7 +45,8 @@ struct thin_session_options {
   bool shared_experts = false;
   bool flags_bad_rows = false;
   duration_ns call_deadline = k_second;
-  std::size_t waiting_max = 2;  // calls behind the one that is served
+  std::uint64_t tokens_per_second = 0;  // 0 = no limit
+  std::size_t waiting_max = 2;          // calls behind the one that is served
 };
 
 class thin_session final {
@@ -62,6 +64,10 @@ class thin_session final {
   thin_session& operator=(const thin_session&) = delete;
 
   void forward(client::thin_rows rows, duration_ns limit, forwarded done);
+  expected<void> room() const;  // whether forward() would be taken now; reason::no_credit
+  void set_rate(std::uint64_t tokens_per_second) noexcept {
+    tokens_per_second_.store(tokens_per_second, std::memory_order_relaxed);
+  }
   // What waits ends in CANCELLED, what is served may still end well. Returns at once.
   void end() noexcept;
   bool finished() const;  // the thread has nothing left to do: destruction will not wait
@@ -80,8 +86,11 @@ class thin_session final {
   expected<client::thin_result> serve(client::source_session& source, const job& call) const;
 
   const thin_session_options options_;
+  std::atomic<std::uint64_t> tokens_per_second_{0};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  expected<void> room_locked() const;
+
   std::deque<job> waiting_;
   bool serving_ = false;
   bool ended_ = false;

@@ -2,8 +2,12 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "coordinator/rpc/limits.hpp"
 #include "coordinator/rpc/session_service.hpp"
 #include "schemas/base/assert.hpp"
 #include "transport/client/link/limits.hpp"
@@ -110,10 +114,40 @@ void desk::end_place(session_id session) {
   if (has_gateway()) gateway_->end(session);
 }
 
+expected<void> desk::room_for(session_id session) const {
+  if (!has_gateway()) return {};
+  return gateway_->room_for(session);
+}
+
+std::uint64_t desk::rate_of(session_id session) const {
+  const auto view = port_.view();
+  if (view == nullptr) return 0;
+  const auto found = std::find_if(view->sessions.begin(), view->sessions.end(),
+                                  [&](const auto& s) { return s.session == session; });
+  return found == view->sessions.end() ? 0 : found->tokens_per_second;
+}
+
+void desk::set_rate(session_id session, std::uint64_t tokens_per_second) {
+  if (has_gateway()) gateway_->set_rate(session, tokens_per_second);
+}
+
 void desk::drain(std::function<void()> done) {
   draining_ = true;
   if (forwards_.empty()) return done();
   drained_ = std::move(done);
+}
+
+expected<void> desk::room_to_open(const session_request& request) const {
+  const bool batch = request.urgency == deadline_class::batch;
+  const std::uint64_t most = k_backlog_max * (batch ? k_shed_percent : k_refuse_percent) / 100;
+  const std::uint64_t now = port_.backlog();
+  if (now < most) return {};
+  error busy = make_error(reason::no_credit,
+                          fmt::format("{} events wait for the coordinator; sessions are opened "
+                                      "below {}",
+                                      now, most));
+  busy.retry_after_ns = 100 * k_millisecond;
+  return unexpected_error(std::move(busy));
 }
 
 expected<void> desk::admission() const {

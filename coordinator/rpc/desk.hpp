@@ -49,10 +49,17 @@ class desk final {
   using thin_answer = std::shared_ptr<const expected<client::thin_result>>;
   kj::Promise<thin_answer> forward(session_id session, client::thin_rows rows, duration_ns limit);
   void end_place(session_id session);
+  // Whether one more call of a thin session can be taken now.
+  expected<void> room_for(session_id session) const;
+  // A session's part of its tenant's rate, as of the newest view; 0 = no limit.
+  std::uint64_t rate_of(session_id session) const;
+  void set_rate(session_id session, std::uint64_t tokens_per_second);
 
   // Admission stops: new sessions and forwards are refused. `done` runs once none is in service.
   void drain(std::function<void()> done);
   expected<void> admission() const;  // reason::shutting_down once drained
+  // Whether the core has room for one more session to open; reason::no_credit else.
+  expected<void> room_to_open(const session_request& request) const;
 
   const transport::snapshot_ptr& snapshot() const { return snapshot_; }  // null before the first
   // Never null; empty until somebody is suspected.

@@ -10,6 +10,12 @@ namespace moetier::coordinator {
 
 inline constexpr std::size_t k_connections_max = 256;
 inline constexpr std::size_t k_queued_bytes_max = 4 * k_rpc_message_bytes_max;  // to one client
+// Events on their way to the core: sessions are opened while there are fewer.
+inline constexpr std::uint64_t k_backlog_max = 1024;
+inline constexpr std::uint64_t k_shed_percent = 92;    // batch sessions from here on
+inline constexpr std::uint64_t k_refuse_percent = 95;  // all
+// Renewals that follow each other faster than this are one.
+inline constexpr duration_ns k_renewal_pause = 10 * k_millisecond;
 inline constexpr duration_ns k_accept_pause = 100 * k_millisecond;  // out of descriptors
 
 }  // namespace moetier::coordinator

@@ -170,7 +170,8 @@ rpc_counters rpc_server::counters() const noexcept {
           .frames_malformed = read(counters_.frames_malformed),
           .connections_overrun = read(counters_.connections_overrun),
           .calls_total = read(counters_.calls_total),
-          .calls_refused = read(counters_.calls_refused)};
+          .calls_refused = read(counters_.calls_refused),
+          .calls_overloaded = read(counters_.calls_overloaded)};
 }
 
 void rpc_server::hand_over(std::function<void(running&)> job) {

@@ -39,7 +39,8 @@ struct rpc_counters {
   std::uint64_t frames_malformed = 0;     // each ended its connection
   std::uint64_t connections_overrun = 0;  // too many unfinished calls or queued bytes
   std::uint64_t calls_total = 0;
-  std::uint64_t calls_refused = 0;  // answered with a status other than OK
+  std::uint64_t calls_refused = 0;     // answered with a status other than OK
+  std::uint64_t calls_overloaded = 0;  // thin sessions' calls that found no room
 };
 
 class rpc_server final : public control_sink {
@@ -78,6 +79,7 @@ class rpc_server final : public control_sink {
     std::atomic<std::uint64_t> connections_overrun{0};
     std::atomic<std::uint64_t> calls_total{0};
     std::atomic<std::uint64_t> calls_refused{0};
+    std::atomic<std::uint64_t> calls_overloaded{0};
   };
 
  private:

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "coordinator/rpc/answering.hpp"
+#include "coordinator/rpc/limits.hpp"
 
 namespace moetier::coordinator {
 
@@ -102,6 +103,11 @@ expected<kj::Promise<desk::thin_answer>> session_service::ask(rpc::Call::Reader 
   if (newest_ && request != 0 && newest_->client == client && newest_->request == request) {
     return newest_->answer.addBranch();
   }
+  // Before the rows are read: a refusal costs next to nothing however many they are.
+  if (auto room = desk_.room_for(session_); !room) {
+    desk_.counters().calls_overloaded.fetch_add(1, std::memory_order_relaxed);
+    return unexpected_error(room.error());
+  }
   const auto& model = desk_.snapshot()->model;  // a session was granted, so there is one
   auto copied = client::read_rows(rows, {.tokens_max = tokens_max_,
                                          .hidden_size = model.hidden_size,
@@ -116,11 +122,19 @@ expected<kj::Promise<desk::thin_answer>> session_service::ask(rpc::Call::Reader 
 }
 
 kj::Promise<void> session_service::renew(RenewContext context) {
-  return answering(place_, context, "renew", [this](duration_ns) -> kj::Promise<expected<void>> {
-    if (ended_) return expected<void>(unexpected_error(*ended_));
-    desk_.port().post(renew_session{session_, incarnation_});
-    return expected<void>();
-  });
+  return answering(place_, context, "renew",
+                   [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                     if (ended_) return expected<void>(unexpected_error(*ended_));
+                     if (const time_ns now = monotonic_now();
+                         now - renewed_at_ >= k_renewal_pause) {
+                       renewed_at_ = now;
+                       desk_.port().post(renew_session{session_, incarnation_});
+                     }
+                     const std::uint64_t rate = desk_.rate_of(session_);
+                     if (thin_) desk_.set_rate(session_, rate);
+                     context.getResults().setTokensPerSecond(rate);
+                     return expected<void>();
+                   });
 }
 
 kj::Promise<void> session_service::watch(WatchContext context) {

@@ -54,6 +54,7 @@ class session_service final : public rpc::Session::Server {
   const bool gate_on_tier_;
   std::optional<error> ended_;
   bool connected_ = true;
+  time_ns renewed_at_ = 0;
   std::optional<asked> newest_;
 };
 

@@ -116,6 +116,12 @@ expected<session_request> read_wish(rpc::Call::Reader call, rpc::Tier::Wish::Rea
         std::tuple("bad_rows", wish.getBadRows(), "0 (reject) or 1 (flag)")}) {
     if (value > 1) return fail(reason::invalid_argument, name, value, allowed);
   }
+  if (wish.getDeadlineClass() > k_deadline_classes) {
+    return fail(reason::invalid_argument, "deadline_class", wish.getDeadlineClass(),
+                "0 (the tenant's highest), 1 (decode), 2 (prefill) or 3 (batch)");
+  }
+  if (wish.getDeadlineClass() > 0)
+    request.urgency = static_cast<deadline_class>(wish.getDeadlineClass() - 1);
   request.client = call.getClientId();
   request.incarnation = incarnation_id(wish.getThin() ? random_bits() : wish.getIncarnation());
   request.tokens_max = wish.getTokensMax();
@@ -181,6 +187,7 @@ kj::Promise<void> tier_service::openSession(OpenSessionContext context) {
                      auto request =
                          read_wish(context.getParams().getCall(), context.getParams().getWish());
                      if (!request) return expected<void>(unexpected_error(request.error()));
+                     if (auto room = desk_.room_to_open(*request); !room) return room;
                      if (!request->thin) return open_direct(context, std::move(*request));
                      if (!desk_.has_gateway()) {
                        return expected<void>(fail(reason::not_enabled, "the gateway"));
@@ -224,7 +231,8 @@ kj::Promise<expected<void>> tier_service::open_thin(OpenSessionContext context,
                                         .gate_on_tier = asked.gate_on_tier,
                                         .shared_experts = asked.shared_experts,
                                         .flags_bad_rows = asked.flags_bad_rows,
-                                        .call_deadline = grant->call_deadline};
+                                        .call_deadline = grant->call_deadline,
+                                        .tokens_per_second = grant->tokens_per_second};
         return desk_.make_place(wish, grant->snapshot)
             .then([this, id = grant->session, incarnation](expected<thin_place> place) -> outcome {
               if (!place) return expected<void>(unexpected_error(place.error()));
@@ -294,6 +302,9 @@ expected<void> tier_service::write_grant(rpc::Tier::Grant::Builder to,
   to.setTopK(grant.top_k);
   to.setLeaseNs(grant.lease);
   to.setCallDeadlineNs(grant.call_deadline);
+  to.setStepDeadlineNs(grant.step_deadline);
+  to.setDeadlineClass(static_cast<std::uint8_t>(grant.urgency) + 1);
+  to.setTokensPerSecond(grant.tokens_per_second);
   // The desk's is the grant's or newer: the core publishes before it grants.
   const auto bytes = desk_.snapshot_bytes();
   if (bytes) to.setSnapshot(*bytes);

@@ -56,6 +56,8 @@ void put(messages::SourceAttachment::Builder b, const source_attachment& v) {
   b.setReturnStride(v.return_stride);
   b.setReturnRowsMax(v.return_rows_max);
   b.setBanks(v.banks);
+  b.setWeight(v.weight);
+  b.setDeadlineClass(static_cast<std::uint8_t>(v.urgency));
   b.setTenant(text_of(v.tenant));
   b.setAddress(data_of(v.address));
 }
@@ -73,6 +75,10 @@ source_attachment take(messages::SourceAttachment::Reader r, field_check& check)
   v.banks = r.getBanks();
   v.tenant = take_text(r.getTenant(), k_worker_name_bytes_max, "source.tenant", check);
   v.address = take_data(r.getAddress(), k_address_bytes_max, "source.address", check);
+  v.weight = r.getWeight();
+  check.require(v.weight >= 1 && v.weight <= k_tenant_weight_max, "source.weight");
+  if (check.require(r.getDeadlineClass() < k_deadline_classes, "source.deadlineClass"))
+    v.urgency = static_cast<deadline_class>(r.getDeadlineClass());
   check.require(v.session.value != 0, "source.session");
   check.require(v.top_k <= k_top_k_max, "source.topK");
   return v;

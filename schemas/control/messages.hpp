@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "schemas/base/deadline_class.hpp"
 #include "schemas/base/ids.hpp"
 
 namespace moetier::control {
@@ -28,7 +29,8 @@ inline constexpr std::uint32_t k_protocol_version = 4;
 inline constexpr std::size_t k_environment_bytes_max = 32 * 1024;
 inline constexpr std::size_t k_resolution_bytes_max = 256 * 1024;
 inline constexpr std::size_t k_sources_listed_max = 1024;  // places of a worker's attach table
-inline constexpr std::size_t k_adapters_max = 64;          // of a tier at once
+inline constexpr std::uint32_t k_tenant_weight_max = 1000;
+inline constexpr std::size_t k_adapters_max = 64;  // of a tier at once
 inline constexpr std::size_t k_adapter_path_bytes_max = 1024;
 inline constexpr std::uint32_t k_adapter_ids_max = 1u << 31;  // rows carry them as i32
 
@@ -63,6 +65,8 @@ struct source_attachment {
   std::uint32_t return_stride = 0;
   std::uint32_t return_rows_max = 0;
   std::uint32_t banks = 2;
+  std::uint32_t weight = 1;  // of its tenant
+  deadline_class urgency = deadline_class::decode;
   std::string tenant;
   std::vector<std::uint8_t> address;
   bool operator==(const source_attachment&) const = default;

@@ -153,8 +153,7 @@ TEST_F(gateway_test, more_calls_than_the_queue_holds_are_overloaded) {
     ASSERT_FALSE(out);
     if (out.error().code != status::overloaded) continue;
     ++refused;
-    EXPECT_EQ(out.error().text,
-              "no credit: the session's calls in service and waiting are at their limit");
+    EXPECT_EQ(out.error().text, "no credit: a call of the session is served and 2 of 2 wait");
     EXPECT_GT(out.error().retry_after_ns, 0u);
   }
   EXPECT_GE(refused, 5);

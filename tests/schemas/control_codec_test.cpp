@@ -57,6 +57,8 @@ class author final {
     s.return_stride = number32();
     s.return_rows_max = number32();
     s.banks = number32();
+    s.weight = 1 + below(k_tenant_weight_max);
+    s.urgency = k_all_deadline_classes[below(3)];
     s.tenant = text(0, 64);
     s.address = data(coin() ? 64 : k_address_bytes_max);
     return s;

@@ -141,6 +141,20 @@ void world::tell_suspicion(std::size_t s, transport::suspicion_ptr suspicion) {
   });
 }
 
+// Admission counts all that the tenant holds, also what a restarted coordinator learned of workers.
+void world::check_tenant(const std::string& name) {
+  const tenant_limits* limits = find_tenant(head_options_.tenants, name);
+  std::size_t count = 0;
+  for (const session_view& held : head_.core->view(clock_.now()).sessions) {
+    if (held.tenant != name) continue;
+    ++count;
+    check(held.urgency >= limits->highest, "a session of a class above its tenant's highest");
+  }
+  check(count <= limits->sessions, "more sessions than its tenant may have");
+  check(8 * count <= limits->tokens_in_flight || limits->tokens_in_flight == 0,
+        "more tokens in flight than its tenant may have");
+}
+
 void world::answer(request_token token, const expected<session_grant>& grant) {
   check(head_.open_tokens.erase(token) == 1, "a request was answered twice, or never asked");
   if (grant) {
@@ -152,6 +166,7 @@ void world::answer(request_token token, const expected<session_grant>& grant) {
     if (services_[s].awaited != token) continue;
     if (grant && services_[s].phase == service_phase::opening) {
       check(granted_.insert(grant->session).second, "a session id was given twice");
+      check_tenant(fmt::format("service-{}", s));
     }
     clock_.after(hop(), [this, s, life = services_[s].life, token, grant] {
       in_service(s, life, [this, s, token, grant] {

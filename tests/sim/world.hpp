@@ -126,6 +126,7 @@ class world final {
   void check_left_out(const transport::routing_snapshot& s);
   void check_lapsed(const coordinator::session_ended& ended);
   void check_detection();
+  void check_tenant(const std::string& name);
   void check_coordinator();
 
   // --- workers (worker_host.cpp) ---

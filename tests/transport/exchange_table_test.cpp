@@ -72,6 +72,42 @@ TEST_F(worker_side, admits_the_good_frame_once) {
   EXPECT_FALSE(table.take(a));
 }
 
+TEST_F(worker_side, tells_once_that_a_source_waits_no_more_for_rows_that_are_here) {
+  const auto give_up = [&](std::uint32_t stamp) {
+    wire_header h = good_dispatch();
+    h.kind = wire_kind::abort;
+    h.stamp = stamp;
+    h.rows = h.row_bytes = 0;
+    h.payload_bytes = 0;
+    EXPECT_FALSE(admit(h).admitted);
+  };
+  arrival_ticket ticket = 0;
+  give_up(1);  // nothing is here
+  table.landed(admit(good_dispatch()).place, true);
+  give_up(1);
+  EXPECT_FALSE(table.take_given_up(ticket)) << "before the rows were reported";
+  arrival a;
+  ASSERT_TRUE(table.take(a));
+  give_up(1);
+  give_up(3);
+  ASSERT_TRUE(table.take_given_up(ticket));
+  EXPECT_EQ(ticket, a.ticket);
+  EXPECT_FALSE(table.take_given_up(ticket));
+  worker_table::outgoing out;
+  EXPECT_EQ(table.give_back(a.ticket, 0, status::cancelled, 0, out), comm_status::ok)
+      << "the pair itself lives";
+  table.sent(a.ticket);
+  // One that is given back before it is told of is told of no more.
+  wire_header next = good_dispatch();
+  next.stamp = 2;
+  table.landed(admit(next).place, true);
+  ASSERT_TRUE(table.take(a));
+  give_up(2);
+  EXPECT_EQ(table.give_back(a.ticket, 0, status::ok, 0, out), comm_status::ok);
+  table.sent(a.ticket);
+  EXPECT_FALSE(table.take_given_up(ticket));
+}
+
 TEST_F(worker_side, drops_strangers_before_it_looks_at_sizes) {
   const auto with = [](auto edit) {
     wire_header h = good_dispatch();
@@ -286,6 +322,44 @@ TEST_F(source_side, reads_a_status_outside_the_list_as_internal) {
   returned r;
   ASSERT_EQ(table.poll(std::span(&r, 1)), 1u);
   EXPECT_EQ(r.worker_status, status::internal);
+}
+
+TEST_F(source_side, tells_the_worker_of_an_exchange_that_it_waits_for_no_more) {
+  exchange_ticket ticket = 0;
+  ASSERT_EQ(table.open(k_worker.worker, key_of_step(1, k_source.session), ticket), comm_status::ok);
+  ASSERT_EQ(table.dispatch(ticket, 2, 0, out), comm_status::ok);
+  wire_header dispatched;
+  ASSERT_EQ(decode_header(memory->head(out.bank), dispatched), wire_fault::none);
+  ASSERT_EQ(table.expire(ticket), comm_status::ok);
+  exchange_ticket told = 0;
+  EXPECT_FALSE(table.next_give_up(told, out)) << "its dispatch is still read by the link";
+  table.sent(ticket);
+  ASSERT_TRUE(table.next_give_up(told, out));
+  EXPECT_EQ(told, ticket);
+  EXPECT_EQ(out.payload_bytes, 0u);
+  wire_header h;
+  ASSERT_EQ(decode_header(memory->head(out.bank), h), wire_fault::none);
+  EXPECT_EQ(h.kind, wire_kind::abort);
+  EXPECT_EQ(h.stamp, dispatched.stamp);
+  EXPECT_FALSE(table.next_give_up(told, out)) << "told twice";
+  // The bank is free once the word is out and the late return is in, in any order.
+  wire_header late = dispatched;
+  late.kind = wire_kind::give_back;
+  late.flags = static_cast<std::uint8_t>(status::cancelled);
+  late.sender_incarnation = low_half(k_worker.incarnation);
+  late.rows = 0;
+  late.row_bytes = small_shape().return_stride;
+  late.payload_bytes = 0;
+  EXPECT_FALSE(admit(late).admitted);
+  EXPECT_EQ(table.late_returns(), 0u);
+  table.sent(ticket);
+  EXPECT_EQ(table.late_returns(), 1u);
+
+  // Nobody is told of one whose return is in already.
+  const exchange_ticket answered = send(2);
+  EXPECT_TRUE(admit(good_return()).admitted);
+  ASSERT_EQ(table.expire(answered), comm_status::ok);
+  EXPECT_FALSE(table.next_give_up(told, out));
 }
 
 TEST_F(source_side, ends_only_when_the_send_has_let_go_of_the_bank) {

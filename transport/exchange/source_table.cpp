@@ -243,7 +243,42 @@ comm_status source_table::expire(exchange_ticket ticket) {
   if (x->detached) return comm_status::peer_lost;
   if (x->state != exchange_state::sent) return comm_status::sequence;
   x->state = exchange_state::late;
+  x->tell = !x->answered;
+  if (x->tell) ++to_tell_;
   return comm_status::ok;
+}
+
+// The word goes out by the bank's own header, once the dispatch has let go of it.
+bool source_table::next_give_up(exchange_ticket& ticket, outgoing& out) {
+  if (to_tell_ == 0) return false;
+  to_tell_ = 0;
+  bool found = false;
+  for (worker_pair& pair : pairs_) {
+    if (!pair.attached || pair.lost) continue;
+    for (exchange& x : pair.banks) {
+      if (!x.tell) continue;
+      x.tell = x.state == exchange_state::late && !x.answered;
+      if (!x.tell) continue;
+      if (found || x.sending) {
+        ++to_tell_;
+        continue;
+      }
+      found = true;
+      ticket = x.ticket;
+      out = {.peer = pair.peer, .bank = bank_in(x.ticket), .payload_bytes = 0};
+      wire_header h = header_of(x.key);
+      h.kind = wire_kind::abort;
+      h.source = self_.source.value;
+      h.worker = pair.worker.worker.value;
+      h.session = self_.session.value;
+      h.sender_incarnation = low_half(self_.incarnation);
+      h.stamp = x.stamp;
+      write_head(h, *pair.memory, out.bank);
+      x.tell = false;
+      x.sending = true;
+    }
+  }
+  return found;
 }
 
 void source_table::release(exchange_ticket ticket) {

@@ -8,12 +8,10 @@
 //   OPEN   dispatch            SENT   header written, rows published
 //   OPEN   release             FREE
 //   SENT   return is in        DONE   reported, once the send has let go of the bank too
-//   SENT   expire              LATE   the caller has given up; nothing is reported
-//   SENT   worker lost         DONE   reported as peer_lost
-//   LATE   return is in        FREE   counted, dropped
-//   LATE   worker lost         FREE
-//   DONE   release             FREE
-//   any    worker detached     FREE   SENT is reported as peer_lost
+//   SENT   expire              LATE   the caller has given up; nothing is reported, the worker is
+//   told SENT   worker lost         DONE   reported as peer_lost LATE   return is in        FREE
+//   counted, dropped LATE   worker lost         FREE DONE   release             FREE any    worker
+//   detached     FREE   SENT is reported as peer_lost
 //
 // Stamps of a pair rise and the bank is stamp mod banks, so both ends agree on it without a field;
 // a busy bank is passed over. Stamps go on when a worker comes back: an old return meets no open
@@ -69,6 +67,9 @@ class source_table final {
   void landed(link_place place, bool complete);
   std::size_t poll(std::span<returned> out);
   comm_status expire(exchange_ticket ticket);
+  // An exchange that expired and whose worker is to be told: its header is written, sent() must
+  // follow. False: none can be told now.
+  bool next_give_up(exchange_ticket& ticket, outgoing& out);
   void release(exchange_ticket ticket);
 
   bool has_ended() const noexcept { return !ended_.empty(); }
@@ -84,6 +85,7 @@ class source_table final {
     bool answered = false;  // a return was admitted or judged; a second one is dropped
     bool settled = false;   // that return is complete
     bool reported = false;  // poll() has handed it out
+    bool tell = false;      // LATE: the worker is to be told
     exchange_ticket ticket = 0;
     std::uint32_t stamp = 0;
     std::uint32_t payload_check = 0;
@@ -118,6 +120,7 @@ class source_table final {
   std::uint64_t frames_dropped_ = 0;
   std::uint64_t peers_lost_ = 0;
   std::uint64_t late_returns_ = 0;
+  std::uint32_t to_tell_ = 0;  // at most so many exchanges have `tell`
   std::vector<worker_pair> pairs_;
   bounded_ring<returned> ended_;
 };

@@ -74,10 +74,32 @@ comm_status two_sided_source::dispatch(exchange_ticket ticket, std::uint32_t row
 
 std::size_t two_sided_source::poll(std::span<returned> out) {
   link_->progress(*this);
+  tell_given_up();
   return table_.poll(out);
 }
 
-comm_status two_sided_source::expire(exchange_ticket ticket) { return table_.expire(ticket); }
+comm_status two_sided_source::expire(exchange_ticket ticket) {
+  const comm_status done = table_.expire(ticket);
+  if (done == comm_status::ok) tell_given_up();
+  return done;
+}
+
+void two_sided_source::tell_given_up() {
+  exchange_ticket ticket = 0;
+  source_table::outgoing out;
+  while (table_.next_give_up(ticket, out)) {
+    ++counters_.messages_sent;
+    counters_.bytes_sent += k_wire_header_bytes;
+    switch (link_->send(out.peer, out.bank, out.payload_bytes, ticket)) {
+      case link_send::done: table_.sent(ticket); break;
+      case link_send::pending: break;
+      case link_send::failed:
+        table_.sent(ticket);
+        lost(out.peer);
+        break;
+    }
+  }
+}
 
 void two_sided_source::release(exchange_ticket ticket) { table_.release(ticket); }
 

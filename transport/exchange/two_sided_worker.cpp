@@ -57,6 +57,12 @@ std::size_t two_sided_worker::poll(std::span<arrival> out) {
   return written;
 }
 
+std::size_t two_sided_worker::poll_given_up(std::span<arrival_ticket> out) {
+  std::size_t written = 0;
+  while (written < out.size() && table_.take_given_up(out[written])) ++written;
+  return written;
+}
+
 std::span<std::byte> two_sided_worker::return_region(arrival_ticket ticket) {
   return table_.return_region(ticket);
 }

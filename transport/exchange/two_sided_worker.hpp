@@ -22,6 +22,7 @@ class two_sided_worker final : public WorkerHalf, private FrameSink {
                                const member_address& address) override;
   void detach_source(source_id source) override;
   std::size_t poll(std::span<arrival> out) override;
+  std::size_t poll_given_up(std::span<arrival_ticket> out) override;
   std::span<std::byte> return_region(arrival_ticket ticket) override;
   comm_status give_back(arrival_ticket ticket, std::uint32_t rows, status result,
                         std::uint64_t detail) override;

@@ -34,6 +34,7 @@ worker_table::worker_table(const worker_identity& self, std::uint32_t sources_ma
   MOETIER_ASSERT(sources_max <= k_pairs_max);
   ready_.reserve(std::size_t{sources_max} * k_banks_max);
   refused_.reserve(std::size_t{sources_max} * k_banks_max);
+  given_up_.reserve(std::size_t{sources_max} * k_banks_max);
 }
 
 bool worker_table::is_attached(const source_identity& source,
@@ -71,6 +72,7 @@ link_peer worker_table::detach(source_id source) {
   const auto is_its = [&](arrival_ticket ticket) { return &pair_of(ticket) == pair; };
   ready_.remove_if(is_its);
   refused_.remove_if(is_its);
+  given_up_.remove_if(is_its);
   const link_peer peer = pair->peer;
   *pair = source_pair{};
   return peer;
@@ -109,7 +111,13 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
   source_pair* pair = find(source_id{h.source});
   if (pair == nullptr || h.sender_incarnation != low_half(pair->source.incarnation)) return drop();
   if (h.session != pair->source.session.value || !is_for_us(h.worker)) return drop();
-  if (h.kind == wire_kind::abort) return lose(*pair), landing{};
+  if (h.kind == wire_kind::abort) {
+    if (h.stamp == 0)
+      lose(*pair);
+    else
+      give_up(*pair, h.stamp);
+    return {};
+  }
   if (h.kind != wire_kind::dispatch) return drop();
   pair->called_as = h.worker;
   const std::uint32_t bank = h.stamp % pair->shape.banks;
@@ -119,6 +127,7 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
 
   x.state = arrival_state::landing;
   x.refusal = status::ok;
+  x.given_up = false;
   x.ticket = next_ticket(*pair, bank);
   x.stamp = h.stamp;
   x.payload_check = h.payload_check;
@@ -157,6 +166,32 @@ void worker_table::arrive(held_rows& x) {
 
 void worker_table::report(const held_rows& x) {
   (x.refusal == status::ok ? ready_ : refused_).push(x.ticket);
+}
+
+// Of an exchange that was answered meanwhile, or whose rows are still landing, there is nothing to
+// say.
+void worker_table::give_up(source_pair& pair, std::uint32_t stamp) {
+  held_rows& x = pair.banks[stamp % pair.shape.banks];
+  const bool here = x.state == arrival_state::arrived || x.state == arrival_state::held;
+  if (x.stamp != stamp || !here || x.given_up || x.refusal != status::ok) return;
+  x.given_up = true;
+  given_up_.push(x.ticket);
+}
+
+// Whether the oldest one can be told: the engine has it, and has not given it back.
+bool worker_table::drop_given_up_before_held() noexcept {
+  arrival_ticket ticket = 0;
+  while (!given_up_.empty()) {
+    const held_rows* x = find(given_up_.at(0));
+    if (x != nullptr && x->state == arrival_state::held) return true;
+    if (x != nullptr && x->state == arrival_state::arrived) return false;
+    given_up_.pop(ticket);
+  }
+  return false;
+}
+
+bool worker_table::take_given_up(arrival_ticket& ticket) {
+  return drop_given_up_before_held() && given_up_.pop(ticket);
 }
 
 bool worker_table::take_refused(arrival_ticket& ticket, status& why) {

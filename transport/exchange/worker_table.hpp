@@ -10,6 +10,7 @@
 //   FREE     header of bad sizes  ARRIVED  the same
 //   ARRIVED  take                 HELD     the rows are the engine's
 //   HELD     give_back            FREE     return header written
+//   ARRIVED, HELD  its source gives it up  the same, reported by take_given_up() once HELD
 //   any      source detached      FREE     its tickets are unknown from now on
 //
 // A bank is stamp mod banks and takes only newer stamps, so a doubled or replayed dispatch finds no
@@ -61,6 +62,8 @@ class worker_table final {
   bool take(arrival& out);
   // So does the oldest one that must be given back with `why` and no rows.
   bool take_refused(arrival_ticket& ticket, status& why);
+  // And the next HELD one that its source waits for no more.
+  bool take_given_up(arrival_ticket& ticket);
   std::span<std::byte> return_region(arrival_ticket ticket) noexcept;
   comm_status give_back(arrival_ticket ticket, std::uint32_t rows, status result,
                         std::uint64_t detail, outgoing& out);
@@ -74,6 +77,7 @@ class worker_table final {
   struct held_rows {
     arrival_state state = arrival_state::free;
     bool returning = false;  // the link still reads the out region
+    bool given_up = false;   // its source waits no more, and the engine is or will be told
     status refusal = status::ok;
     arrival_ticket ticket = 0;
     arrival_ticket returned_ticket = 0;  // whose return the out region holds
@@ -105,6 +109,8 @@ class worker_table final {
   void lose(source_pair& pair);
   void arrive(held_rows& x);
   void report(const held_rows& x);
+  void give_up(source_pair& pair, std::uint32_t stamp);
+  bool drop_given_up_before_held() noexcept;
 
   worker_identity self_;
   bool checksum_;
@@ -114,6 +120,7 @@ class worker_table final {
   std::vector<source_pair> pairs_;
   bounded_ring<arrival_ticket> ready_;
   bounded_ring<arrival_ticket> refused_;
+  bounded_ring<arrival_ticket> given_up_;
 };
 
 }  // namespace moetier::transport

@@ -11,6 +11,7 @@
 
 #include "schemas/base/assert.hpp"
 #include "workers/engine/mailbox.hpp"
+#include "workers/engine/waiting_calls.hpp"
 #include "workers/layer/moe_layer.hpp"
 
 namespace moetier::workers {
@@ -47,6 +48,7 @@ class engine::loop {
                 .top_k_max = options.top_k_max,
                 .sources_max = options.sources_max},
                backend, half),
+        waiting_(options.sources_max),
         attached_(options.sources_max) {}
 
   void start() {
@@ -79,6 +81,8 @@ class engine::loop {
 
   std::uint64_t tick() const noexcept { return tick_.load(std::memory_order_relaxed); }
 
+  queue_figures queue() const noexcept { return waiting_.figures(); }
+
   transport::carrier_counters carrier() const {
     const std::lock_guard lock(counters_mutex_);
     return counters_;
@@ -93,30 +97,63 @@ class engine::loop {
       tick_.fetch_add(1, std::memory_order_relaxed);
       if (mail_.pending()) obey();
       const std::size_t n = half_.poll(arrivals);
-      for (std::size_t i = 0; i < n; ++i) serve(arrivals[i]);
-      const time_ns now = monotonic_now();
+      time_ns now = monotonic_now();
       if (n > 0) last_arrival_ = now;
+      for (std::size_t i = 0; i < n; ++i) admit(arrivals[i], now);
+      hear_given_up();
+      const bool busy = !waiting_.empty();
+      // One at a time: what comes meanwhile may be more urgent than what waits.
+      if (busy) now = serve_next(now);
       if (release_.has_value()) try_release();
-      if (draining_ && now - last_arrival_ >= options_.quiet) drained();
+      if (draining_ && waiting_.empty() && now - last_arrival_ >= options_.quiet) drained();
       if (now >= counters_due) {
         const std::lock_guard lock(counters_mutex_);
         counters_ = half_.counters();
         counters_due = now + k_counters_every;
       }
-      if (n == 0) half_.wait(nanoseconds(options_.spin), nanoseconds(sleep_limit()));
+      if (n == 0 && !busy) half_.wait(nanoseconds(options_.spin), nanoseconds(sleep_limit()));
     }
   }
 
   duration_ns sleep_limit() const { return draining_ ? options_.quiet / 4 : k_sleep_max; }
 
-  void serve(const transport::arrival& work) {
-    // Each call is a turn: a long row of short ones is progress.
-    tick_.fetch_add(1, std::memory_order_relaxed);
-    busy_since_.store(monotonic_now(), std::memory_order_relaxed);
-    layer_.serve(work);
+  void admit(const transport::arrival& work, time_ns now) {
+    const waiting_calls::verdict v = waiting_.admit(work, now);
+    if (v.code != status::ok) refuse(work, v);
+  }
+
+  void refuse(const transport::arrival& work, const waiting_calls::verdict& v) {
+    half_.give_back(work.ticket, 0, v.code, v.detail);
+    ended_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  void hear_given_up() {
+    std::array<transport::arrival_ticket, k_arrivals_max> tickets;
+    const std::size_t n = half_.poll_given_up(tickets);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!waiting_.give_up(tickets[i])) continue;
+      half_.give_back(tickets[i], 0, status::cancelled, 0);
+      ended_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
+  // Returns the time then.
+  time_ns serve_next(time_ns now) {
+    waiting_calls::verdict late;
+    const transport::arrival& work = waiting_.next(now, late);
+    if (late.code != status::ok) {
+      refuse(work, late);
+      return now;
+    }
+    busy_since_.store(now, std::memory_order_relaxed);
+    const status answered = layer_.serve(work);
     busy_since_.store(0, std::memory_order_relaxed);
     ended_.fetch_add(1, std::memory_order_relaxed);
     rows_.store(layer_.rows_total(), std::memory_order_relaxed);
+    const time_ns end = monotonic_now();
+    // What was refused before it was computed says nothing about the next call's time.
+    if (answered == status::ok) waiting_.served(end - now, end);
+    return end;
   }
 
   void obey() {
@@ -146,6 +183,8 @@ class engine::loop {
                                  shape, {first, first + c.source.address.size()});
     }
     if (done) {
+      // Rows of an earlier incarnation at this place went with it.
+      waiting_.attach(c.source.source, c.source.tenant, c.source.weight, c.source.urgency);
       layer_.attach(c.source.source);
       attached_[c.source.source.value] = c.source.incarnation;
     }
@@ -159,6 +198,7 @@ class engine::loop {
     // A late DETACH of an earlier incarnation must not end the one that took its place.
     if (c.source.value >= attached_.size() || attached_[c.source.value] != c.incarnation) return;
     attached_[c.source.value] = {};
+    waiting_.detach(c.source);
     half_.detach_source(c.source);
     layer_.detach(c.source);
   }
@@ -171,7 +211,7 @@ class engine::loop {
   }
 
   void try_release() {
-    if (!layer_.release(*release_)) return;
+    if (waiting_.holds_before(*release_) || !layer_.release(*release_)) return;
     out_.on_released({.generation = *release_});
     release_.reset();
   }
@@ -193,6 +233,7 @@ class engine::loop {
   transport::WorkerHalf& half_;
   const sinks out_;
   MoeLayer layer_;
+  waiting_calls waiting_;
   mailbox mail_;
   std::thread thread_;
 
@@ -245,5 +286,6 @@ void engine::post_drain() { loop_->post(drain_command{}); }
 engine_progress engine::progress(bool with_counts) { return loop_->progress(with_counts); }
 std::uint64_t engine::tick() const noexcept { return loop_->tick(); }
 transport::carrier_counters engine::carrier() const { return loop_->carrier(); }
+queue_figures engine::queue() const noexcept { return loop_->queue(); }
 
 }  // namespace moetier::workers

@@ -1,7 +1,8 @@
 #pragma once
 // The engine: one thread that progresses the worker's half of the data plane and computes. It
 // serves exchanges of many sources and sessions in any layer order, each from the generation that
-// its rows name; a generation it does not hold is answered STALE with the newest it holds. Commands
+// its rows name; a generation it does not hold is answered STALE with the newest it holds. Between
+// two calls it looks for new ones and then takes the one whose turn it is (waiting_calls). Commands
 // reach it through a mailbox, never through a lock on the layer's path; after start nothing on that
 // path allocates.
 //
@@ -16,6 +17,7 @@
 #include "schemas/base/time.hpp"
 #include "transport/communication.hpp"
 #include "workers/core/event.hpp"
+#include "workers/engine/waiting_calls.hpp"
 #include "workers/store/adapter_set.hpp"
 #include "workers/store/generation_table.hpp"
 
@@ -63,6 +65,7 @@ class engine final {
   engine_progress progress(bool with_counts);
   std::uint64_t tick() const noexcept;          // rises while the engine turns: for /livez
   transport::carrier_counters carrier() const;  // as of the last turn
+  queue_figures queue() const noexcept;         // calls that wait and calls that were refused
 
  private:
   class loop;

@@ -70,6 +70,79 @@ TEST(loader, takes_back_what_it_prints) {
   }
 }
 
+constexpr const char* k_tenants =
+    "tenants:\n"
+    "  - match: blue\n"
+    "    weight: 4\n"
+    "    class: prefill\n"
+    "    sessions: 3\n"
+    "    tokens_in_flight: 8192\n"
+    "    tokens_per_second: 100000\n"
+    "    models: [demo, other]\n"
+    "  - match: '*'\n";
+
+TEST(loader, reads_tenants_from_file_environment_and_flags) {
+  const auto variables = read_environment(std::vector<std::string>{
+      "MOETIER_TENANTS_1_TOKENS_PER_SECOND=500", "MOETIER_TENANTS_0_WEIGHT=5"});
+  ASSERT_TRUE(variables);
+  const layer layers[] = {
+      yaml(k_tenants), *variables, {{"tenants[0].sessions", "2", "flag --set"}}};
+  const auto l = load(layers);
+  ASSERT_TRUE(l) << l.error().text;
+  ASSERT_EQ(l->values.tenants.size(), 2u);
+  const tenant_settings& blue = l->values.tenants[0];
+  EXPECT_EQ(blue.match, "blue");
+  EXPECT_EQ(blue.weight, 5u);
+  EXPECT_EQ(blue.highest, deadline_class::prefill);
+  EXPECT_EQ(blue.sessions, 2u);
+  EXPECT_EQ(blue.tokens_in_flight, 8192u);
+  EXPECT_EQ(blue.tokens_per_second, 100'000u);
+  EXPECT_EQ(blue.models, (std::vector<std::string>{"demo", "other"}));
+  EXPECT_EQ(l->values.tenants[1].match, "*");
+  EXPECT_EQ(l->values.tenants[1].tokens_per_second, 500u);
+
+  const std::string printed = print_yaml(*l);
+  EXPECT_NE(printed.find("# environment MOETIER_TENANTS_0_WEIGHT"), std::string::npos) << printed;
+  const layer again[] = {yaml(printed)};
+  const auto twice = load(again);
+  ASSERT_TRUE(twice) << twice.error().text;
+  EXPECT_EQ(print_yaml(*twice).substr(0, 40), printed.substr(0, 40));
+  ASSERT_EQ(twice->values.tenants.size(), 2u);
+  EXPECT_EQ(twice->values.tenants[0].models, blue.models);
+  EXPECT_EQ(twice->values.tenants[1].tokens_per_second, 500u);
+}
+
+TEST(loader, refuses_a_wrong_tenant_with_its_place) {
+  EXPECT_EQ(load_error("tenants:\n  - match: a\n    wieght: 2\n"),
+            "tier.yaml:3: unknown setting tenants[0].wieght; did you mean tenants[0].weight?");
+  EXPECT_EQ(load_error("tenants:\n  - match: a\n    weight: 0\n"),
+            "tier.yaml:3: setting tenants[0].weight is '0'; allowed: 1 to 1000");
+  EXPECT_EQ(load_error("tenants:\n  - match: a\n    class: urgent\n"),
+            "tier.yaml:3: setting tenants[0].class is 'urgent'; allowed: decode, prefill or batch");
+  EXPECT_EQ(load_error("tenants:\n  - match: a\n    may_degrade: true\n"),
+            "tier.yaml:3: setting tenants[0].may_degrade is 'true'; allowed: false; true is not "
+            "enabled");
+  EXPECT_EQ(load_error("tenants:\n  - weight: 2\n"),
+            "tier.yaml:2: setting tenants[0].match is not set; allowed: a name for every tenant of "
+            "the list");
+  EXPECT_EQ(
+      load_error("tenants:\n  - match: a\n  - match: a\n"),
+      "tier.yaml:3: setting tenants[1].match is 'a'; allowed: a name that is not tenants[0]'s "
+      "already");
+  EXPECT_EQ(yaml_error("tenants:\n  match: a\n"),
+            "tier.yaml:2 is malformed: tenants must be a list of mappings");
+  EXPECT_EQ(yaml_error("tenants:\n  - match: a\n    match: b\n"),
+            "tier.yaml:3 is malformed: key match stands twice");
+  const auto late = read_environment(std::vector<std::string>{"MOETIER_TENANTS_2_MATCH=c"});
+  ASSERT_TRUE(late);
+  const layer layers[] = {*late};
+  const auto l = load(layers);
+  ASSERT_FALSE(l);
+  EXPECT_EQ(l.error().text,
+            "environment MOETIER_TENANTS_2_MATCH: setting tenants[0].match is not set; allowed: a "
+            "name for every tenant of the list");
+}
+
 TEST(loader, every_default_is_a_legal_value_of_its_key) {
   for (const key_row& row : key_table()) {
     settings s;

@@ -242,7 +242,8 @@ TEST_F(c_abi, refuses_by_name_what_later_versions_bring) {
     EXPECT_EQ(none, nullptr);
   };
   using options = moetier_session_options;
-  refused([](options& o) { o.deadline_class = 2; }, "deadline_class prefill is not enabled");
+  refused([](options& o) { o.deadline_class = 4; }, "deadline_class is 4; allowed: 0 to 3",
+          MOETIER_INVALID);
   refused([](options& o) { o.max_workers = 8; }, "max_workers is not enabled");
   refused([](options& o) { o.dispatch_dtype = 4; }, "dispatch_dtype fp8 is not enabled");
   refused([](options& o) { o.return_dtype = 2; }, "return_dtype bf16 is not enabled");

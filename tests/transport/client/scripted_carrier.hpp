@@ -25,6 +25,7 @@ class scripted_carrier final : public transport::Communication {
     behaviour acts = behaviour::answer;
     std::uint32_t answers_first = 0;  // answers so many exchanges before it acts otherwise
     status refusal = status::internal;
+    std::uint64_t refusal_detail = 0;
     std::uint32_t attached = 0;  // how often
     std::uint32_t exchanges = 0;
   };
@@ -181,6 +182,7 @@ class scripted_carrier final : public transport::Communication {
         case behaviour::refuse:
           report.result = transport::comm_status::peer_refused;
           report.worker_status = script.refusal;
+          report.detail = script.refusal_detail;
           return true;
         case behaviour::damaged: report.result = transport::comm_status::corrupt; return true;
         case behaviour::short_rows:

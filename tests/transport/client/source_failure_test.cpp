@@ -1,4 +1,5 @@
 #include "tests/transport/client/session_rig.hpp"
+#include "transport/time_needed.hpp"
 
 // What a call becomes when workers are lost, late, stale, refuse or damage rows.
 namespace moetier::client::toy {
@@ -72,6 +73,69 @@ TEST(source_failure, names_the_late_worker_with_bytes_and_age) {
   EXPECT_EQ(out.error().why, reason::worker_late);
   EXPECT_EQ(out.error().text.find("worker 3 is late in layer 2: "), 0u) << out.error().text;
   EXPECT_NE(out.error().text.find(" bytes due, 0 seen, "), std::string::npos) << out.error().text;
+}
+
+TEST(source_failure, says_with_numbers_that_a_worker_had_no_time_and_stays_away_for_a_moment) {
+  session_rig rig(two_replicas());
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::refuse;
+  rig.carrier.workers[2].refusal = status::overloaded;
+  rig.carrier.workers[2].refusal_detail =
+      transport::detail_of({.ahead = 400 * k_millisecond, .call = 7 * k_millisecond});
+  const auto out = rig.forward(inputs(rig.shape, 16, 1));
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error().code, status::overloaded);
+  EXPECT_EQ(
+      out.error().text.find("no credit: worker 2 has 400000 us of calls before one of layer 2 "
+                            "that takes 7000 us; "),
+      0u)
+      << out.error().text;
+  EXPECT_GE(out.error().retry_after_ns, 50 * k_millisecond);
+  EXPECT_FALSE(rig.session->step_end());
+
+  rig.carrier.workers[2].acts = behaviour::answer;
+  const auto early = rig.session->step_begin(false);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, status::overloaded);
+  EXPECT_GT(early.error().retry_after_ns, 0u);
+  EXPECT_LE(early.error().retry_after_ns, out.error().retry_after_ns);
+  ASSERT_TRUE(rig.session->step_begin(true)) << "a step that began goes on";
+  EXPECT_TRUE(rig.forward(inputs(rig.shape, 16, 1)));
+}
+
+TEST(source_failure, calls_a_deadline_that_no_worker_can_keep_a_timeout) {
+  session_rig rig(two_replicas());
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::refuse;
+  rig.carrier.workers[2].refusal = status::timeout;
+  rig.carrier.workers[2].refusal_detail = transport::detail_of({.call = 7 * k_millisecond});
+  const auto out = rig.forward(inputs(rig.shape, 16, 1));
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error().code, status::timeout);
+  EXPECT_EQ(
+      out.error().text.find("a call of layer 2 that takes worker 2 7000 us did not end within "),
+      0u)
+      << out.error().text;
+}
+
+TEST(source_failure, begins_no_step_beyond_its_tokens_and_never_holds_up_one_that_began) {
+  session_rig rig(two_replicas(), {.tokens_per_second = [] { return std::uint64_t{100}; }});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  for (std::uint16_t layer = 2; layer <= 3; ++layer) {  // 16 tokens of a step, whatever its layers
+    const inputs in(rig.shape, 16, 1);
+    layer_call call = rig.call_of(in);
+    call.layer = layer_id(layer);
+    ASSERT_TRUE(rig.forward(call));
+  }
+  ASSERT_TRUE(rig.session->step_end());
+  const auto held = rig.session->step_begin(false);  // 10 were saved up: 6 are owed
+  ASSERT_FALSE(held);
+  EXPECT_EQ(held.error().code, status::overloaded);
+  EXPECT_EQ(held.error().text.find("no credit: at 100 tokens a second the next step may begin in "),
+            0u)
+      << held.error().text;
+  EXPECT_GT(held.error().retry_after_ns, 20 * k_millisecond);
+  EXPECT_LT(held.error().retry_after_ns, 61 * k_millisecond);
 }
 
 TEST(source_failure, ends_at_the_deadline_when_no_snapshot_takes_the_lost_worker_away) {

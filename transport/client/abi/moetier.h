@@ -139,14 +139,14 @@ enum { MOETIER_MISSING_FAIL = 0, MOETIER_MISSING_DEGRADE = 1, MOETIER_MISSING_WA
 
 typedef struct moetier_session_options {
   uint32_t size, version;
-  uint32_t deadline_class;     /* default and decode; prefill and batch are not enabled yet */
+  uint32_t deadline_class;     /* default = the tenant's highest; one above it is DENIED */
   uint32_t max_tokens;         /* per micro-batch; 0 = the tier's limit */
   uint32_t micro_batches;      /* 1..4; 0 = 1 */
   uint32_t top_k;              /* up to the model's; 0 = the model's */
   uint32_t return_mode;        /* partial or exact */
   uint32_t max_rows_per_chunk; /* 0 = max_tokens */
   uint64_t call_deadline_ns;   /* 0 = the tier's */
-  uint64_t step_deadline_ns;   /* 0 = none */
+  uint64_t step_deadline_ns;   /* 0 = the tier's */
   uint64_t open_timeout_ns;    /* 0 = 5 s */
   /* Not enabled yet: anything but 0 (or AUTO, F32 for the dtypes) is MOETIER_UNSUPPORTED. */
   uint32_t max_workers;
@@ -284,7 +284,9 @@ MOETIER_API moetier_status moetier_session_open(moetier_service* service,
 MOETIER_API moetier_status moetier_session_close(moetier_session* session);
 MOETIER_API moetier_status moetier_stats(moetier_session* session, moetier_stats_snapshot* stats);
 
-/* options may be NULL; stream must be. */
+/* options may be NULL; stream must be. MOETIER_OVERLOADED when the tenant's tokens a second are used
+ * up, or for a moment after a worker had no time for a call: wait retry_after_ns. A step that began
+ * is not held up by this any more, nor is its replay. */
 MOETIER_API moetier_status moetier_step_begin(moetier_session* session,
                                               const moetier_step_options* options, void* stream);
 /* options and report may be NULL. Returns the step's first failure. */

@@ -34,6 +34,12 @@ expected<void> check_stream(const shared_place& place, const void* stream) {
   return fail(reason::not_enabled, "a stream for tensors in host memory");
 }
 
+std::optional<deadline_class> urgency_of(std::uint32_t wish) noexcept {
+  if (wish == MOETIER_CLASS_DEFAULT) return std::nullopt;
+  return static_cast<deadline_class>(wish - MOETIER_CLASS_DECODE);
+}
+static_assert(MOETIER_CLASS_BATCH - MOETIER_CLASS_DECODE == int(deadline_class::batch));
+
 incarnation_id random_incarnation() {
   std::random_device random;
   const std::uint64_t high = random();
@@ -62,7 +68,8 @@ expected<std::unique_ptr<session>> session::open(service& owner,
                                   .gate_on_tier = options.gate == MOETIER_SIDE_TIER,
                                   .shared_experts = options.shared_experts == MOETIER_SIDE_TIER,
                                   .flags_bad_rows = options.bad_rows == MOETIER_BAD_ROWS_FLAG,
-                                  .model_fingerprint = 0};
+                                  .model_fingerprint = 0,
+                                  .urgency = urgency_of(options.deadline_class)};
   const duration_ns limit = options.open_timeout_ns == 0
                                 ? k_open_default
                                 : std::min(options.open_timeout_ns, k_limit_max);
@@ -100,6 +107,12 @@ expected<std::unique_ptr<session>> session::open(service& owner,
       return owner.router(layers[index]);
     };
   }
+  if (lease.tokens_per_second) {
+    source.tokens_per_second = [rate = lease.tokens_per_second] {
+      return rate->load(std::memory_order_relaxed);
+    };
+  }
+  if (options.step_deadline_ns == 0) made->options_.step_deadline_ns = lease.step_deadline;
   if (lease.call_deadline != 0) source.call_deadline = lease.call_deadline;
   if (options.call_deadline_ns != 0) source.call_deadline = options.call_deadline_ns;
   made->options_.call_deadline_ns = source.call_deadline;

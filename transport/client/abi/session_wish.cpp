@@ -45,7 +45,7 @@ expected<void> check_wish(const moetier_session_options& o) {
   return all(
       [&] {
         return check(
-            {"deadline_class", o.deadline_class, 2, {"default", "decode", "prefill", "batch"}});
+            {"deadline_class", o.deadline_class, 4, {"default", "decode", "prefill", "batch"}});
       },
       [&] {
         return check({"return_mode", o.return_mode, 2, {"partial", "exact"}});

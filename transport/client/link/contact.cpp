@@ -178,6 +178,11 @@ void contact::renew(session_id id, session& s) {
         if (!answer && answer.error().code == status::session_lost) {
           lose_session(id, answer.error());
         }
+        const auto found = sessions_.find(id);
+        if (answer && found != sessions_.end()) {
+          found->second->tokens_per_second->store(response.getTokensPerSecond(),
+                                                  std::memory_order_relaxed);
+        }
       },
       [](kj::Exception&&) {}));  // the ping beside it notices a lost connection
 }
@@ -333,6 +338,11 @@ expected<session_granted> contact::take_grant(rpc::Tier::Grant::Reader grant) {
   granted.micro_batches = grant.getMicroBatches();
   granted.top_k = grant.getTopK();
   granted.call_deadline = grant.getCallDeadlineNs();
+  granted.step_deadline = grant.getStepDeadlineNs();
+  if (grant.getDeadlineClass() >= 1 && grant.getDeadlineClass() <= k_deadline_classes)
+    granted.urgency = static_cast<deadline_class>(grant.getDeadlineClass() - 1);
+  granted.tokens_per_second =
+      std::make_shared<std::atomic<std::uint64_t>>(grant.getTokensPerSecond());
   granted.snapshot = std::move(*snapshot);
   return granted;
 }

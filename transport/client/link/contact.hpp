@@ -62,6 +62,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
     session_id server_id;  // differs from our name for it once a thin session was opened anew
     duration_ns lease = 0;
     duration_ns call_deadline = 0;
+    std::shared_ptr<std::atomic<std::uint64_t>> tokens_per_second;
     kj::Maybe<rpc::Session::Client> capability;
     std::uint64_t number = 0;    // connection of the capability
     std::optional<error> ended;  // by the coordinator

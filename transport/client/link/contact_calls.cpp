@@ -101,6 +101,7 @@ contact::reply<session_granted> contact::open(session_wish wish, duration_ns lim
           s->server_id = granted->session;
           s->lease = response.getGrant().getLeaseNs();
           s->call_deadline = granted->call_deadline;
+          s->tokens_per_second = granted->tokens_per_second;
           s->capability = response.getSession();
           s->number = number;
           sessions_[granted->session] = std::move(s);

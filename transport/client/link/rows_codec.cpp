@@ -83,6 +83,7 @@ void write_wish(rpc::Tier::Wish::Builder to, const session_wish& wish) {
   to.setGate(wish.gate_on_tier ? 1 : 0);
   to.setSharedExperts(wish.shared_experts ? 1 : 0);
   to.setBadRows(wish.flags_bad_rows ? 1 : 0);
+  to.setDeadlineClass(wish.urgency ? static_cast<std::uint8_t>(*wish.urgency) + 1 : 0);
   to.setModelFingerprint(wish.model_fingerprint);
 }
 

@@ -7,13 +7,16 @@
 //
 // Thread: any; every call has a finite limit. Nothing here throws.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "schemas/base/deadline_class.hpp"
 #include "schemas/base/error.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/base/time.hpp"
@@ -29,13 +32,14 @@ struct session_wish {
   incarnation_id incarnation{};  // of the source half, 64 random bits; a thin one has none
   std::uint32_t tokens_max = 0;  // 0 = the tier's limit
   std::uint32_t micro_batches = 1;
-  std::uint32_t top_k = 0;              // 0 = the model's
-  std::uint8_t return_mode = 0;         // 0 partial, 1 exact
-  bool thin = false;                    // the gateway serves it
-  bool gate_on_tier = false;            // calls may come without logits and ids
-  bool shared_experts = false;          // the tier computes and adds them
-  bool flags_bad_rows = false;          // a bad row of logits is flagged, not an error
-  std::uint64_t model_fingerprint = 0;  // 0 = any
+  std::uint32_t top_k = 0;                  // 0 = the model's
+  std::uint8_t return_mode = 0;             // 0 partial, 1 exact
+  bool thin = false;                        // the gateway serves it
+  bool gate_on_tier = false;                // calls may come without logits and ids
+  bool shared_experts = false;              // the tier computes and adds them
+  bool flags_bad_rows = false;              // a bad row of logits is flagged, not an error
+  std::uint64_t model_fingerprint = 0;      // 0 = any
+  std::optional<deadline_class> urgency{};  // none: the tenant's highest
 };
 
 struct session_granted {
@@ -45,6 +49,10 @@ struct session_granted {
   std::uint32_t micro_batches = 1;
   std::uint32_t top_k = 0;
   duration_ns call_deadline = 0;
+  duration_ns step_deadline = 0;  // 0 = none
+  deadline_class urgency = deadline_class::decode;
+  // Tokens of steps a second, 0 = no limit; each renewal writes it anew. Never null.
+  std::shared_ptr<std::atomic<std::uint64_t>> tokens_per_second;
   transport::snapshot_ptr snapshot;  // never null
 };
 

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "schemas/base/assert.hpp"
+#include "schemas/base/mix.hpp"
+#include "transport/time_needed.hpp"
 
 namespace moetier::client {
 namespace {
@@ -73,7 +75,8 @@ session::session(const source_session_options& options, transport::snapshot_ptr 
       bounds_(plan.bounds),
       routers_(std::move(routers)),
       half_(std::move(half)),
-      repeats_(snapshot->model.moe_layers.size()) {
+      repeats_(snapshot->model.moe_layers.size()),
+      charged_(options.micro_batches) {
   const row_arithmetic& arithmetic = pick_row_arithmetic(kernels::detect_cpu_features());
   tickets_.reserve(options.micro_batches);
   for (std::uint32_t u = 0; u < options.micro_batches; ++u) {
@@ -187,6 +190,9 @@ expected<void> session::step_begin(bool replay) {
     return fail(reason::limit_exceeded, "the number of attempts of a step", attempt_ + 1,
                 k_attempt_max);
   }
+  if (!replay) {
+    if (auto ok = take_credit(); !ok) return ok;
+  }
   cancel();
 
   transport::snapshot_ptr next = options_.newest ? options_.newest() : nullptr;
@@ -207,12 +213,37 @@ expected<void> session::step_begin(bool replay) {
   adopt(std::move(next));
 
   attempt_ = replay ? static_cast<std::uint8_t>(attempt_ + 1) : std::uint8_t{0};
-  if (!replay) ++step_;
+  if (!replay) {
+    ++step_;
+    std::fill(charged_.begin(), charged_.end(), 0u);
+  }
   next_chunk_ = 0;
   poison_.reset();
   repeats_.begin_step();
   in_step_ = true;
   return {};
+}
+
+expected<void> session::take_credit() {
+  const std::uint64_t rate = options_.tokens_per_second ? options_.tokens_per_second() : 0;
+  const duration_ns wait = credit_.wait_for_step(rate, monotonic_now());
+  if (wait == 0) return {};
+  error held =
+      make_error(reason::no_credit,
+                 rate == 0 ? fmt::format("the workers were busy; the next step may begin in {} us",
+                                         wait / k_microsecond)
+                           : fmt::format("at {} tokens a second the next step may begin in {} us",
+                                         rate, wait / k_microsecond));
+  held.retry_after_ns = wait;
+  return unexpected_error(std::move(held));
+}
+
+// A token that goes through several layers is one token of the step.
+void session::charge(const layer_call& call) noexcept {
+  std::uint32_t& charged = charged_[call.micro_batch];
+  if (call.tokens <= charged) return;
+  credit_.charge(call.tokens - charged);
+  charged = call.tokens;
 }
 
 expected<void> session::step_end() {
@@ -266,6 +297,7 @@ expected<void> session::submit(const layer_call& call) {
   const time_ns routed = monotonic_now();
 
   repeats_.count(call, layer_at);
+  charge(call);
   const duration_ns limit = call.deadline == 0 ? options_.call_deadline : call.deadline;
   c.names = {.layer = call.layer,
              .micro_batch = call.micro_batch,
@@ -399,6 +431,7 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
     }
     const time_ns ended = monotonic_now();
     error why = chosen ? error_of(c, ended) : std::move(chosen.error());
+    if (why.code == status::overloaded) credit_.back_off(why.retry_after_ns, ended);
     const call_failure& failure = c.call.failure();
     if (failure.kind == failure_kind::late && ended >= c.deadline) note_late(failure.worker, ended);
     end_ = {.code = why.code,
@@ -482,12 +515,38 @@ error session::error_of(const clocked& c, time_ns now) const {
       return make_error(reason::generation_stale, worker, c.call.snapshot().generation.value,
                         f.held);
     case failure_kind::corrupt: return make_error(reason::rows_corrupt, worker, layer);
-    case failure_kind::refused:
-      return make_error(reason::worker_refused, worker, layer, status_name(f.answered));
+    case failure_kind::refused: return refusal_of(c, now);
     case failure_kind::lost:
     case failure_kind::none: break;
   }
   return make_error(reason::worker_lost, worker, layer);
+}
+
+// What a worker said no to. How long to stay away after an OVERLOADED differs from session to
+// session, so that those who were refused together do not come back together.
+error session::refusal_of(const clocked& c, time_ns now) const {
+  const call_failure& f = c.call.failure();
+  const std::uint16_t worker = f.worker.value;
+  const std::uint16_t layer = c.names.layer.value;
+  const transport::time_needed needed = transport::time_needed_in(f.held);
+  if (f.answered == status::overloaded) {
+    error busy = make_error(
+        reason::no_credit,
+        fmt::format("worker {} has {} us of calls before one of layer {} that takes {} us; {} us "
+                    "were left",
+                    worker, needed.ahead / k_microsecond, layer, needed.call / k_microsecond,
+                    (c.deadline - c.submitted) / k_microsecond));
+    const duration_ns wait = std::max(needed.ahead / 4 + needed.call, k_millisecond);
+    busy.retry_after_ns = wait / 2 + mix(options_.session.value + step_) % wait;
+    return busy;
+  }
+  if (f.answered == status::timeout) {
+    return make_error(reason::deadline_passed,
+                      fmt::format("a call of layer {} that takes worker {} {} us", layer, worker,
+                                  needed.call / k_microsecond),
+                      (std::max(now, c.deadline) - c.submitted) / k_millisecond);
+  }
+  return make_error(reason::worker_refused, worker, layer, status_name(f.answered));
 }
 
 }  // namespace moetier::client

@@ -9,6 +9,7 @@
 
 #include "transport/client/source/opening.hpp"
 #include "transport/client/source/repeat_counts.hpp"
+#include "transport/client/source/step_credit.hpp"
 #include "transport/client/source/ticket.hpp"
 
 namespace moetier::client {
@@ -68,6 +69,9 @@ class session final : public source_session {
   bool can_replay(const clocked& c, const transport::routing_snapshot& next) const noexcept;
   bool replay(clocked& c, expected<void>& chosen);
   error error_of(const clocked& c, time_ns now) const;
+  expected<void> take_credit();
+  void charge(const layer_call& call) noexcept;
+  error refusal_of(const clocked& c, time_ns now) const;
   unexpected_error poison(error why);
 
   source_session_options options_;
@@ -79,6 +83,8 @@ class session final : public source_session {
   worker_table workers_;
   std::vector<clocked> tickets_;  // by micro-batch
   repeat_counts repeats_;
+  step_credit credit_;
+  std::vector<std::uint32_t> charged_;  // tokens of this step by micro-batch
 
   bool in_step_ = false;
   std::uint64_t step_ = 0;

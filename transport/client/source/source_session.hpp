@@ -41,6 +41,9 @@ struct source_session_options {
   bool shared_experts = false;           // the tier computes and adds them
   bool flags_bad_rows = false;           // a bad row of logits gets ids -1 and a flag, not an error
   duration_ns call_deadline = k_second;
+  // Never blocks: tokens of steps that this session may take a second, as of now; 0 = no limit.
+  // Empty = none.
+  std::function<std::uint64_t()> tokens_per_second{};
   std::uint32_t replays_max = 2;
   duration_ns spin = 50 * k_microsecond;  // before a waiting collect() sleeps
   // Blocks until a snapshot newer than the argument is there, at most so long; null if none came.
@@ -119,6 +122,8 @@ class source_session {
   virtual const transport::source_shape& shape() const noexcept = 0;
 
   // Takes the newest snapshot, next step number (or the same one with another attempt).
+  // reason::no_credit with retry_after when its tokens are used up, or when a worker was overloaded
+  // a moment ago; a step that began, and its replays, are not held up any more.
   virtual expected<void> step_begin(bool replay) = 0;
   virtual expected<void> submit(const layer_call& call) = 0;
   virtual expected<void> collect(std::uint16_t micro_batch, const layer_result& result) = 0;

@@ -114,13 +114,14 @@ class Service(_Handle):
                      router_columns=info.router_columns, shared_experts=info.shared_experts,
                      adapters=bool(info.adapters))
 
-    def session(self, *, deadline_class="decode", max_tokens=0, micro_batches=1, top_k=0, return_mode="partial",
+    def session(self, *, deadline_class="default", max_tokens=0, micro_batches=1, top_k=0, return_mode="partial",
                 max_rows_per_chunk=0, call_deadline=None, step_deadline=None, open_timeout=None, max_workers=0,
                 dispatch_dtype="auto", return_dtype="auto", gate="client", shared_experts="client", ack="auto",
                 bad_rows="reject", on_missing="fail", max_missing_weight=0.0, low_latency=False, dry_run=False):
         """Opens a Session: a lease on the tier with buffers for max_tokens per micro-batch (0: the tier's limit).
 
-        Deadlines are seconds. What this version of the tier cannot do yet raises Unsupported.
+        Deadlines are seconds. deadline_class: decode, prefill or batch, workers serve them in this order; default is
+        the highest that the tenant may have, one above it raises Denied. What this version of the tier cannot do yet raises Unsupported.
         """
         u32 = 0xffffffff
         options = _abi.SessionOptions(

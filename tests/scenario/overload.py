@@ -105,7 +105,7 @@ class Overload(unittest.TestCase):
                       "peak_tokens_per_s": [round(peak["goodput"]), round(again["goodput"])],
                       "load_tokens_per_s": round(load["goodput"]),
                       "goodput_of_peak": round(load["goodput"] / peak["goodput"], 3),
-                      "offered_of_peak": round((load["offered"] + MODEST_RATE * LOAD_SECONDS) / LOAD_SECONDS / calls, 2),
+                      "offered_of_peak": round((load["offered"] / LOAD_SECONDS + MODEST_RATE) / calls, 2),
                       "ended": load["ended"], "greedy_p99_ms": {"peak": peak["p99_ms"], "load": load["p99_ms"]},
                       "modest": {"alone": alone["modest"], "at_peak": peak["modest"], "beside": load["modest"]},
                       "refused_by_workers": refused,

@@ -1,10 +1,10 @@
 """An attention service that asks for more or less than a tier can do, as a process of its own.
 
-Usage: overload_client.py ADDRESS TENANT LANES TOKENS. Says {"ready": true}, then runs one phase for
-each line of its standard input, {"rate": calls a second or null for a closed loop, "from": t, "until": t, "lanes": n,
-"deadline": seconds of a call} (times are monotonic seconds), and answers each with a line of counts. A lane is a thread with a session of its own. In an open
-loop calls become due at their rate whatever becomes of the others; one that no lane takes within its deadline is
-`unsent`. A refused call is not tried again.
+Usage: overload_client.py ADDRESS TENANT LANES TOKENS. Says {"ready": true}, then runs one phase for each line of its
+standard input, {"rate": calls a second or null for a closed loop, "from": t, "until": t, "lanes": n, "deadline":
+seconds of a call} (times are monotonic seconds), and answers each with a line of counts. A lane is a thread with a
+session of its own. In an open loop calls become due at their rate whatever becomes of the others; one that no lane
+takes within its deadline is `unsent`. A refused call is not tried again.
 """
 import collections
 import json
@@ -67,7 +67,8 @@ class Lane:
 def phase(lanes, wish):
     due = Due(wish["rate"], wish["from"], wish["until"])
     ended = [[] for _ in lanes[:wish["lanes"]]]
-    threads = [threading.Thread(target=lane.run, args=(due, wish["deadline"], list_)) for lane, list_ in zip(lanes, ended)]
+    threads = [threading.Thread(target=lane.run, args=(due, wish["deadline"], list_))
+               for lane, list_ in zip(lanes, ended)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "actors/http/border_probe.hpp"
 #include "coordinator/core/tier_view.hpp"
 
 namespace moetier::http {
@@ -13,6 +14,7 @@ namespace moetier::http {
 struct coordinator_counters {
   std::uint64_t log_lines_dropped = 0;
   std::uint64_t mailbox_depth = 0;
+  border_figures border{};
 };
 
 std::string coordinator_metrics(const coordinator::tier_view& view,

@@ -30,8 +30,8 @@ std::string version_text() {
 }
 
 constexpr const char* k_footer =
-    R"(With every command: --address HOST:PORT, -o table|json, --timeout DURATION, --config FILE,
-  --set KEY=VALUE, --print-config, --quiet (moetier --help says more)
+    R"(With every command: --address HOST:PORT or unix:PATH, -o table|json, --timeout DURATION,
+  --tls-cert FILE --tls-key FILE --tls-ca FILE, --config FILE, --set KEY=VALUE, --print-config, --quiet (moetier --help says more)
 Exit codes:
    0  done
    1  ran and failed with a typed error
@@ -47,8 +47,9 @@ Exit codes:
   70  internal error)";
 
 std::string wrong_address(const std::string& text) {
+  if (text.starts_with("unix:") && text.size() > 5) return "";
   const auto at = config::parse_endpoint(text);
-  return at && at->port != 0 ? "" : "needs HOST:PORT";
+  return at && at->port != 0 ? "" : "needs HOST:PORT or unix:PATH";
 }
 
 // What is wrong with a text that is no duration, or none of any length.
@@ -93,9 +94,13 @@ class builder final {
  private:
   void add_globals() {
     app_.add_option("--config", into_.config_file, "YAML file of settings");
-    app_.add_option("--address", into_.address, "the coordinator's RPC address")
+    app_.add_option("--address", into_.address,
+                    "the coordinator's RPC address, or unix:PATH of its administration")
         ->check(wrong_address)
         ->capture_default_str();
+    add_key(app_, "--tls-cert", "security.rpc.cert", "own certificate on the RPC link (PEM)");
+    add_key(app_, "--tls-key", "security.rpc.key", "its key (PEM, mode 0600)");
+    add_key(app_, "--tls-ca", "security.rpc.ca", "the RPC link's certificate authority (PEM)");
     app_.add_option_function<std::string>(
             "-o,--output", [this](const std::string& form) { into_.json = form == "json"; },
             "table or json")

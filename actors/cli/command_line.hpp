@@ -14,6 +14,7 @@
 #include "actors/cli/plan_options.hpp"
 #include "actors/cli/resolve_inputs.hpp"
 #include "actors/config/layer.hpp"
+#include "actors/config/settings.hpp"
 #include "schemas/base/deadline_class.hpp"
 #include "schemas/base/time.hpp"
 
@@ -88,6 +89,7 @@ struct command_line {
   bool print_config = false;
   bool quiet = false;
   config::layer flags;
+  config::link_files tls;  // of the RPC link, once the settings are loaded
   forward_options forward;
   bench_options bench;
   kernels_options kernels;

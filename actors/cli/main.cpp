@@ -21,6 +21,7 @@
 #include "actors/roles/coordinator_role.hpp"
 #include "actors/roles/worker_role.hpp"
 #include "actors/up/supervisor.hpp"
+#include "transport/tls/process_policy.hpp"
 
 extern char** environ;
 
@@ -81,9 +82,11 @@ std::string ready_text(const up::up_state& s, bool json) {
         "\"workers\":[{}]}}\n",
         s.coordinator.rpc, ::getpid(), roles::to_line(s.coordinator), workers);
   }
-  return fmt::format("ready  rpc {}  control {}  http {}  pid {}  coordinator pid {}{}\n",
-                     s.coordinator.rpc, s.coordinator.control, s.coordinator.http, ::getpid(),
-                     s.coordinator.pid, workers);
+  const std::string& admin = s.coordinator.admin;
+  return fmt::format("ready  rpc {}{}  control {}  http {}  pid {}  coordinator pid {}{}\n",
+                     s.coordinator.rpc, admin.empty() ? "" : "  admin unix:" + admin,
+                     s.coordinator.control, s.coordinator.http, ::getpid(), s.coordinator.pid,
+                     workers);
 }
 
 const std::string& origin_of(const config::loaded& l, std::string_view key) {
@@ -127,6 +130,10 @@ int serve(const command_line& line, const config::loaded& loaded) {
                                                                     : s.worker.name;
   event_log log(component, log_level_from(s.log.level), ::isatty(STDERR_FILENO) == 0);
   stop_signal stop(log);  // before any thread: all inherit its mask
+  if (!s.security.control.cert.empty() && !tls::demand_tls_1_3()) {
+    return complain(make_error(reason::internal_error, "OpenSSL takes no demand for TLS 1.3"),
+                    exit_code::internal, line.json);
+  }
   bool told = false;
   const auto tell = [&told](const roles::listening& l) {
     told = true;
@@ -165,10 +172,11 @@ int ask(const command_line& line, const config::settings& settings) {
 int run(int argc, const char* const* argv) {
   const auto parsed = parse_command_line(argc, argv);
   if (const auto* c = std::get_if<exit_code>(&parsed)) return code(*c);
-  const auto& line = std::get<command_line>(parsed);
+  command_line line = std::get<command_line>(parsed);
   const auto loaded = load_settings(line);
   // Whatever is wrong with the configuration, a file that lacks included: 2.
   if (!loaded) return complain(loaded.error(), exit_code::usage, line.json);
+  line.tls = loaded->values.security.rpc;
   if (line.print_config) {
     const config::loaded shown =
         line.what == command::up ? config::up_settings_of(*loaded).tier : *loaded;

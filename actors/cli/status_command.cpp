@@ -8,6 +8,7 @@
 #include "actors/cli/commands.hpp"
 #include "actors/cli/status_text.hpp"
 #include "actors/cli/table.hpp"
+#include "actors/cli/tier_address.hpp"
 #include "transport/client/link/tier_link.hpp"
 
 namespace moetier::cli {
@@ -69,7 +70,7 @@ void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 }  // namespace
 
 expected<exit_code> run_status(const command_line& line) {
-  auto link = client::connect(line.address, line.timeout);
+  auto link = reach(line, line.timeout);
   if (!link) return tl::unexpected(link.error());
   const auto text = (*link)->document(client::admin_document::status, line.timeout);
   if (!text) return tl::unexpected(text.error());
@@ -92,7 +93,7 @@ expected<exit_code> run_status(const command_line& line) {
 }
 
 expected<exit_code> run_placement_show(const command_line& line) {
-  auto link = client::connect(line.address, line.timeout);
+  auto link = reach(line, line.timeout);
   if (!link) return tl::unexpected(link.error());
   const auto text = (*link)->document(client::admin_document::placement, line.timeout);
   if (!text) return tl::unexpected(text.error());

@@ -6,6 +6,7 @@
 
 #include "actors/config/device_name.hpp"
 #include "actors/config/endpoint.hpp"
+#include "actors/config/word_list.hpp"
 
 namespace moetier::config {
 namespace {
@@ -27,6 +28,14 @@ bool put_choice(std::string& at, std::string_view text, std::span<const std::str
 bool put_logical(bool& at, std::string_view text) {
   if (text != "true" && text != "false") return false;
   at = text == "true";
+  return true;
+}
+// "rpc", "http" or both, in any order; "" takes the wish back.
+bool put_insecure(std::string& at, std::string_view text) {
+  for (const std::string_view one : words_of(text)) {
+    if (one != "rpc" && one != "http") return false;
+  }
+  at = text;
   return true;
 }
 bool put_count(std::uint32_t& at, std::string_view text, std::uint32_t min, std::uint32_t max) {
@@ -93,17 +102,22 @@ constexpr key_row k_rows[] = {
      MOETIER_TEXT(model.routing.groups_kept)},
     {"coordinator.rpc_listen", "--rpc-listen", k_coordinator, "host:port", "where clients connect",
      MOETIER_ENDPOINT(coordinator.rpc_listen)},
-    {"coordinator.control_listen", "--control-listen", k_coordinator, "host:port on loopback",
-     "where workers connect", MOETIER_ENDPOINT(coordinator.control_listen)},
+    {"coordinator.control_listen", "--control-listen", k_coordinator, "host:port",
+     "where workers connect; beyond loopback only with security.control",
+     MOETIER_ENDPOINT(coordinator.control_listen)},
     {"coordinator.state_dir", "--state-dir", k_up | k_coordinator, "a directory",
      "the durable record, mode 0700", MOETIER_TEXT(coordinator.state_dir)},
+    {"coordinator.admin_socket", "--admin-socket", k_up | k_coordinator,
+     "auto, off or a path of at most 107 bytes",
+     "the Unix socket, mode 0600, over which changes are taken; auto: in the state directory",
+     MOETIER_TEXT(coordinator.admin_socket)},
     {"coordinator.placement", "--placement", k_up | k_coordinator, "a plan file",
      "which expert sits in which slot; without it the default placement",
      MOETIER_TEXT(coordinator.placement)},
     {"coordinator.workers", "--workers", k_up | k_coordinator, "1 to 64",
      "the first placement waits for so many workers",
      MOETIER_COUNT(coordinator.workers, 1, k_workers_max)},
-    {"worker.coordinator", "--coordinator", k_worker, "host:port on loopback",
+    {"worker.coordinator", "--coordinator", k_worker, "host:port",
      "the coordinator's control address", MOETIER_ENDPOINT(worker.coordinator)},
     {"worker.name", "--name", k_worker, "1 to 64 characters",
      "how a restarted worker finds its place again",
@@ -193,9 +207,25 @@ constexpr key_row k_rows[] = {
        return value.has_value();
      },
      MOETIER_SHOW(budget_text(s.restart.budget))},
-    {"security.cert", "", 0, "a file", "own certificate", MOETIER_TEXT(security.cert)},
-    {"security.key", "", 0, "a file", "its key, mode 0600", MOETIER_TEXT(security.key)},
-    {"security.ca", "", 0, "a file", "the zone's certificate authority", MOETIER_TEXT(security.ca)},
+    {"security.rpc.cert", "", 0, "a PEM file", "own certificate on the RPC link",
+     MOETIER_TEXT(security.rpc.cert)},
+    {"security.rpc.key", "", 0, "a PEM file of mode 0600", "its key",
+     MOETIER_TEXT(security.rpc.key)},
+    {"security.rpc.ca", "", 0, "a PEM file", "the authority of the RPC link: it names the tenants",
+     MOETIER_TEXT(security.rpc.ca)},
+    {"security.control.cert", "--control-cert", k_up | k_coordinator | k_worker, "a PEM file",
+     "own certificate between workers and coordinator", MOETIER_TEXT(security.control.cert)},
+    {"security.control.key", "--control-key", k_up | k_coordinator | k_worker,
+     "a PEM file of mode 0600", "its key", MOETIER_TEXT(security.control.key)},
+    {"security.control.ca", "--control-ca", k_up | k_coordinator | k_worker, "a PEM file",
+     "the authority of workers and coordinator, another one than the RPC link's",
+     MOETIER_TEXT(security.control.ca)},
+    {"security.administrators", "", 0, "common names, by commas",
+     "whose certificates may change the tier and see all of it",
+     MOETIER_TEXT(security.administrators)},
+    {"security.insecure", "--insecure", k_up | k_coordinator | k_worker,
+     "rpc, http or both by a comma", "what may listen beyond loopback in the clear",
+     MOETIER_PUT(put_insecure(s.security.insecure, text)), MOETIER_SHOW(s.security.insecure)},
     {"log.level", "--log-level", k_up | k_coordinator | k_worker, "debug, info, warn, error or off",
      "least severe line that is written", MOETIER_CHOICE(log.level, k_levels)},
 };

@@ -26,6 +26,11 @@ struct tenant_settings {
   std::vector<std::string> models;  // empty = all
 };
 
+// Files of one link's identity, PEM; all set, or none.
+struct link_files {
+  std::string cert, key, ca;
+};
+
 struct settings {
   struct {
     std::string path;               // a Hugging Face model directory
@@ -38,7 +43,8 @@ struct settings {
     std::string rpc_listen = "127.0.0.1:7400";
     std::string control_listen = "127.0.0.1:7401";
     std::string state_dir = "/var/lib/moetier";
-    std::string placement;      // plan file; empty = the default placement
+    std::string admin_socket = "auto";  // in the state directory; "off" = none
+    std::string placement;              // plan file; empty = the default placement
     std::uint32_t workers = 1;  // the first placement waits for so many; a plan file overrides it
   } coordinator;
   struct {
@@ -102,9 +108,11 @@ struct settings {
     restart_budget budget;
   } restart;
   struct {
-    std::string cert;
-    std::string key;
-    std::string ca;
+    // One authority for each zone: whoever it vouches for is let in there and nowhere else.
+    link_files rpc;              // clients and the coordinator
+    link_files control;          // workers and the coordinator
+    std::string administrators;  // common names, by commas: who may change the tier over TLS
+    std::string insecure;        // rpc, http: listen beyond loopback in the clear
   } security;
   struct {
     std::string level = "info";

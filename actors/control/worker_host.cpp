@@ -7,11 +7,10 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/io/middleman.hpp>
-#include <caf/io/middleman_actor.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include "actors/control/actor_link.hpp"
 #include "actors/control/envelope.hpp"
 #include "schemas/control/codec.hpp"
 
@@ -110,7 +109,7 @@ class expert_worker_actor final : public caf::event_based_actor, public coordina
     if (peer_ || connecting_) return;
     connecting_ = true;
     // Asynchronous and limited: the synchronous call blocks for ever on a stopped peer.
-    request(system().middleman().actor_handle(), k_connect_limit, caf::connect_atom::value,
+    request(connector(system()), k_connect_limit, caf::connect_atom::value,
             shared_->coordinator.host, shared_->coordinator.port)
         .then(
             [this](const caf::node_id& node, caf::strong_actor_ptr& peer,

@@ -84,6 +84,7 @@ std::string coordinator_metrics(const coordinator::tier_view& view,
   add_members(m, view);
   add_detection(m, view);
   add_resolution(m, view);
+  add_border(m, counters.border);
   m.gauge("coordinator_epoch", "Number of the committed set of workers.");
   m.sample(view.epoch.value);
   m.gauge("coordinator_generation", "Number of the committed plan; 0 = none yet.");

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "actors/http/border_probe.hpp"
 #include "coordinator/core/tier_view.hpp"
 
 namespace moetier::http {
@@ -14,6 +15,7 @@ struct coordinator_counters {
   std::uint64_t log_lines_dropped = 0;
   std::uint64_t mailbox_depth = 0;
   std::uint64_t calls_overloaded = 0;  // of sessions that are open, by the gateway
+  border_figures border{};
 };
 
 std::string coordinator_metrics(const coordinator::tier_view& view,

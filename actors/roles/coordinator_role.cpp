@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include <fmt/format.h>
@@ -14,7 +15,9 @@
 #include "actors/http/pages.hpp"
 #include "actors/process/exit_watchdog.hpp"
 #include "actors/process/random.hpp"
+#include "actors/roles/border.hpp"
 #include "actors/roles/ending.hpp"
+#include "actors/roles/link_security.hpp"
 #include "actors/roles/router_shelf.hpp"
 #include "actors/roles/routing_digest.hpp"
 #include "actors/roles/served_model.hpp"
@@ -104,7 +107,8 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
     if (!slots) return tl::unexpected(slots.error());
     o.workers_expected = static_cast<std::uint32_t>(slots->size());
     o.placement_file_text = std::move(*text);
-    o.placement_file_name = s.coordinator.placement;
+    // Its name alone: clients read why the tier is not ready, and nothing of this machine.
+    o.placement_file_name = std::filesystem::path(s.coordinator.placement).filename().string();
   }
   o.heartbeat_interval = s.detect.heartbeat;
   o.heartbeat_timeout = s.detect.timeout;
@@ -124,7 +128,8 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
 }
 
 std::vector<http::page> pages_of(const actors::coordinator_host& host,
-                                 const coordinator::rpc_server& rpc, const event_log& log) {
+                                 const coordinator::rpc_server& rpc, const event_log& log,
+                                 std::function<http::border_figures()> border) {
   return {
       // The view is made anew by every tick of the actor: an old one means that it hangs.
       {"/livez", [&host] { return http::livez(host.view_age() < k_actor_hangs_after); }},
@@ -134,11 +139,12 @@ std::vector<http::page> pages_of(const actors::coordinator_host& host,
          return http::readyz(v->ready, v->not_ready_reasons);
        }},
       {"/metrics",
-       [&host, &rpc, &log] {
+       [&host, &rpc, &log, border = std::move(border)] {
          return http::metrics_page(http::coordinator_metrics(
              *host.view(), {.log_lines_dropped = log.dropped(),
                             .mailbox_depth = host.mailbox_depth(),
-                            .calls_overloaded = rpc.counters().calls_overloaded}));
+                            .calls_overloaded = rpc.counters().calls_overloaded,
+                            .border = border()}));
        }},
       {"/version", [] { return http::version_page(); }},
       {"/debug/placement",
@@ -173,6 +179,12 @@ class coordinator_process final {
     if (!described) return tl::unexpected(config::of_input_file(described.error()));
     const auto served = served_model(settings_, *described);
     if (!served) return tl::unexpected(served.error());
+    auto security = load_coordinator_security(settings_, log_);
+    if (!security) return tl::unexpected(security.error());
+    security_ = std::move(*security);
+    if (auto safe = check_model_folder(settings_.model.path); !safe) {
+      return tl::unexpected(safe.error());
+    }
     auto store = coordinator::record_store::open(settings_.coordinator.state_dir);
     if (!store) return tl::unexpected(store.error());
     store_ = std::move(*store);
@@ -186,8 +198,7 @@ class coordinator_process final {
     if (auto fits = check_stored(*options); !fits) return tl::unexpected(fits.error());
     if (auto made = open_gateway(); !made) return tl::unexpected(made.error());
 
-    const auto& security = settings_.security;
-    auto world = actors::actor_world::make({security.cert, security.key, security.ca}, log_);
+    auto world = actors::actor_world::make(security_.control, log_);
     if (!world) return tl::unexpected(world.error());
     world_ = std::move(*world);
     options->node = world_->node();
@@ -203,10 +214,26 @@ class coordinator_process final {
             },
             [this](std::size_t moe_index) { return routers_->get(moe_index); }},
         log_);
-    rpc_ = std::make_unique<coordinator::rpc_server>(
-        *host_, gateway_.get(), coordinator::tls_files{security.cert, security.key, security.ca});
+    auto border = rpc_options_from(settings_, security_, log_);
+    if (!border) return tl::unexpected(border.error());
+    admin_socket_ = border->admin_socket;
+    rpc_ = std::make_unique<coordinator::rpc_server>(*host_, gateway_.get(), std::move(*border));
     host_->start(*rpc_);
     return listen();
+  }
+
+  // The RPC link's renewed files, for the connections to come; files that cannot serve leave those
+  // before in use.
+  void renew_certificates() {
+    if (settings_.security.rpc.cert.empty()) return;
+    auto renewed = reload_rpc(settings_, log_);
+    if (!renewed) {
+      log_.error("certificate_not_renewed", {{"why", renewed.error().text}});
+      return;
+    }
+    rpc_->renew(*renewed);
+    const std::lock_guard lock(security_mutex_);
+    security_.rpc = std::move(*renewed);
   }
 
   // Admission stops, what is in flight ends, everything goes in the reverse order.
@@ -272,18 +299,24 @@ class coordinator_process final {
     return {};
   }
 
+  http::border_figures border() const {
+    const std::lock_guard lock(security_mutex_);
+    return border_figures_of(rpc_->counters(), security_);
+  }
+
   expected<listening> listen() {
     listening l{.role = "coordinator", .pid = static_cast<int>(::getpid())};
     const auto rpc = config::parse_endpoint(settings_.coordinator.rpc_listen);
     const auto port = rpc_->start(settings_.coordinator.rpc_listen);
     if (!port) return tl::unexpected(port.error());
     l.rpc = config::endpoint_text({rpc->host, *port});
+    l.admin = admin_socket_;
     const auto control =
         host_->publish(*config::parse_endpoint(settings_.coordinator.control_listen));
     if (!control) return tl::unexpected(control.error());
     l.control = config::endpoint_text(*control);
     auto http = http::http_server::start(*config::parse_endpoint(settings_.http.listen),
-                                         pages_of(*host_, *rpc_, log_));
+                                         pages_of(*host_, *rpc_, log_, [this] { return border(); }));
     if (!http) return tl::unexpected(http.error());
     http_ = std::move(*http);
     l.http = config::endpoint_text(http_->address());
@@ -293,6 +326,9 @@ class coordinator_process final {
   const config::settings& settings_;
   event_log& log_;
   ending& ending_;
+  mutable std::mutex security_mutex_;  // guards security_.rpc once the process serves
+  link_security security_;
+  std::string admin_socket_;
   std::unique_ptr<workers::checkpoint> files_;
   std::unique_ptr<router_shelf> routers_;
   std::unique_ptr<coordinator::record_store> store_;
@@ -316,7 +352,9 @@ expected<void> run_coordinator(const config::settings& settings, event_log& log,
   log.info("listening",
            {{"rpc", started->rpc}, {"control", started->control}, {"http", started->http}});
   on_listening(*started);
+  stop.on_hangup([&process] { process.renew_certificates(); });
   stop.wait();
+  stop.on_hangup({});
   const exit_watchdog watchdog(log, "coordinator", settings.drain.timeout + k_teardown_limit);
   process.stop();
   log.info("stopped");

@@ -13,6 +13,7 @@
 #include "actors/process/exit_watchdog.hpp"
 #include "actors/process/random.hpp"
 #include "actors/roles/ending.hpp"
+#include "actors/roles/link_security.hpp"
 #include "actors/roles/worker_machine.hpp"
 
 namespace moetier::roles {
@@ -57,11 +58,14 @@ workers::core_options core_options_from(const config::settings& s, incarnation_i
 expected<void> run_worker(const config::settings& s, event_log& log, stop_signal& stop,
                           const std::function<void(const listening&)>& on_listening) {
   ending end(stop);
+  const auto security = load_worker_security(s, log);
+  if (!security) return tl::unexpected(security.error());
+  if (auto safe = check_model_folder(s.model.path); !safe) return safe;
   const incarnation_id incarnation(random_bits());
   auto machine = worker_machine::make(s, incarnation, log, end);
   if (!machine) return tl::unexpected(machine.error());
 
-  auto made = actors::actor_world::make({s.security.cert, s.security.key, s.security.ca}, log);
+  auto made = actors::actor_world::make(security->control, log);
   if (!made) return tl::unexpected(made.error());
   std::unique_ptr<actors::actor_world> world = std::move(*made);
   workers::core_options options = core_options_from(s, incarnation);

@@ -1,5 +1,6 @@
 #include "actors/up/supervisor.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -68,6 +69,10 @@ class supervisor final {
     if (auto done = prepare(); !done) return tl::unexpected(done.error());
     places_.push_back(coordinator_place());
     if (!start(places_.front())) return failed_;
+    // A renewed certificate is the coordinator's business.
+    stop_.on_hangup([this] {
+      if (const pid_t pid = coordinator_pid_.load(); pid > 0) ::kill(pid, SIGHUP);
+    });
     bool ready = false;
     while (!stop_.stopping() && failed_ == 0) {
       watch();
@@ -77,6 +82,7 @@ class supervisor final {
         on_ready(state());
       }
     }
+    stop_.on_hangup({});
     end_all();
     return failed_;
   }
@@ -146,6 +152,7 @@ class supervisor final {
     }
     add("--state-dir", state_path_);
     add("--rpc-listen", settings_.coordinator.rpc_listen);
+    add("--admin-socket", settings_.coordinator.admin_socket);
     add("--control-listen", settings_.coordinator.control_listen);
     add("--http-listen", settings_.http.listen);
     return {"coordinator", std::move(a), restart_ledger(settings_.restart.budget),
@@ -176,6 +183,7 @@ class supervisor final {
       return false;
     }
     p.child = std::move(*child);
+    if (&p == &places_.front()) coordinator_pid_.store(p.child->pid());
     log_.info("child_started",
               {{"name", p.name}, {"child_pid", static_cast<std::uint64_t>(p.child->pid())}});
     return true;
@@ -296,6 +304,7 @@ class supervisor final {
   std::vector<std::string> worker_http_;  // by worker
   std::vector<std::string> devices_;      // by worker
   std::vector<place> places_;             // the coordinator, then the workers
+  std::atomic<pid_t> coordinator_pid_{0};
   bool said_ready_ = false;
   int failed_ = 0;
 };

@@ -57,8 +57,7 @@ void core::state::on(const load_adapter& e, time_ns now) {
   if (adapter* known = find_adapter(e.name)) {
     if (known->held.path != e.path) {
       return answer_plain(e.token, fail(reason::invalid_argument, "the adapter's name", e.name,
-                                        fmt::format("one that is not in use; {} is loaded from {}",
-                                                    e.name, known->held.path)));
+                                        "one that is not in use for another path"));
     }
     if (known->loading.empty()) {  // another try at a worker that refused it
       known->load_until = now + options.adapter_limit;

@@ -66,6 +66,7 @@ struct resume_session {
   request_token token = 0;
   session_id session;
   incarnation_id incarnation;
+  std::string tenant{};  // proved by the link; empty = not proved
 };
 struct renew_session {
   session_id session;

@@ -236,6 +236,8 @@ void core::state::answer_resumes(time_ns now) {
     const bool settled = !starting && !collecting && published;
     if (!settled && now < p.until) return false;
     session* s = find_session(p.asked.session, p.asked.incarnation);
+    // Another tenant's is as good as none: nothing is told of it.
+    if (s != nullptr && !p.asked.tenant.empty() && p.asked.tenant != s->request.tenant) s = nullptr;
     if (s != nullptr && published) {
       s->lease_until = now + options.lease;
       answer(p.asked.token, grant_of(*s));

@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "coordinator/rpc/account.hpp"
+#include "coordinator/rpc/caller.hpp"
 #include "coordinator/rpc/desk.hpp"
+#include "coordinator/rpc/outward_error.hpp"
 #include "transport/client/link/call_status.hpp"
 #include "transport/client/link/limits.hpp"
 
@@ -17,6 +19,7 @@ namespace moetier::coordinator {
 struct service_place {
   desk& the_desk;
   std::shared_ptr<account> client;
+  caller who;
 };
 
 // `work(limit)` -> kj::Promise<expected<void>>; it writes the other results itself, when it
@@ -47,10 +50,11 @@ kj::Promise<void> answering(const service_place& place, Context context, const c
   return outcome
       .catch_(
           [name](kj::Exception&&) -> expected<void> { return fail(reason::frame_malformed, name); })
-      .then([&d, context, request](expected<void> result) mutable {
+      .then([&d, context, request, name, who = place.who](expected<void> result) mutable {
         if (result) return client::write_ok(context.getResults().initStatus(), request);
-        d.counters().calls_refused.fetch_add(1, std::memory_order_relaxed);
-        client::write_error(context.getResults().initStatus(), result.error(), request);
+        d.refused(who, name, request, result.error());
+        client::write_error(context.getResults().initStatus(), outward(result.error(), request),
+                            request);
       })
       .attach(kj::defer([account = place.client, admitted] {
         if (admitted) account->end_call();

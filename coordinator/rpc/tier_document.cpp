@@ -29,7 +29,7 @@ json identity(const char* schema, const tier_view& view) {
 
 }  // namespace
 
-std::string status_document(const tier_view& view) {
+std::string status_document(const tier_view& view, const std::string& admin_socket) {
   json document = identity("moetier.status/1", view);
   document["ready"] = view.ready;
   document["not_ready_reasons"] = view.not_ready_reasons;
@@ -95,6 +95,7 @@ std::string status_document(const tier_view& view) {
   document["late_reports"] = view.late_reports;
   document["suspects_itself"] = view.suspects_itself;
   document["stale_commands_refused"] = view.stale_commands_refused;
+  if (!admin_socket.empty()) document["admin_socket"] = admin_socket;
   return text_of(document);
 }
 

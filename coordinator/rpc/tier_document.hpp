@@ -10,8 +10,9 @@
 
 namespace moetier::coordinator {
 
-// moetier.status/1: epoch, generation, readiness with reasons, workers, sessions, counters.
-std::string status_document(const tier_view& view);
+// moetier.status/1: epoch, generation, readiness with reasons, workers, sessions, counters, and
+// the path of the administrators' socket where there is one to tell.
+std::string status_document(const tier_view& view, const std::string& admin_socket = {});
 
 // moetier.placement/1: the committed plan as a plan file under "plan", with the rows that each slot
 // has taken under "workers". reason::not_ready before the first commit.

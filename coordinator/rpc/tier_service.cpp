@@ -22,7 +22,10 @@ class admin_service final : public rpc::Admin::Server {
   kj::Promise<void> status(StatusContext context) override {
     return answering(place_, context, "status",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
-                       return write(context, status_document(*desk_.port().view()));
+                       // Only who shares the machine can use the socket.
+                       const bool shares = place_.who.by != link_kind::tls;
+                       return write(context, status_document(*desk_.port().view(),
+                                                             shares ? desk_.admin_socket() : ""));
                      });
   }
   kj::Promise<void> resolution(ResolutionContext context) override {
@@ -51,6 +54,7 @@ class admin_service final : public rpc::Admin::Server {
   kj::Promise<void> loadAdapter(LoadAdapterContext context) override {
     return answering(place_, context, "load_adapter",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       if (auto may = place_.who.may_change("load_adapter"); !may) return may;
                        const auto params = context.getParams();
                        return desk_.load_adapter(params.getName(), params.getPath())
                            .then([this, context](expected<void> done) mutable {
@@ -61,6 +65,7 @@ class admin_service final : public rpc::Admin::Server {
   kj::Promise<void> dropAdapter(DropAdapterContext context) override {
     return answering(place_, context, "drop_adapter",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       if (auto may = place_.who.may_change("drop_adapter"); !may) return may;
                        return desk_.drop_adapter(context.getParams().getName())
                            .then([this, context](expected<void> done) mutable {
                              return list_after(context, std::move(done));
@@ -88,7 +93,8 @@ class admin_service final : public rpc::Admin::Server {
   const service_place place_;
 };
 
-expected<session_request> read_wish(rpc::Call::Reader call, rpc::Tier::Wish::Reader wish) {
+expected<session_request> read_wish(const caller& who, rpc::Call::Reader call,
+                                    rpc::Tier::Wish::Reader wish) {
   session_request request;
   request.tenant = std::string(wish.getTenant().cStr(), wish.getTenant().size());
   constexpr std::size_t k_tenant_bytes_max = 64;
@@ -102,6 +108,9 @@ expected<session_request> read_wish(rpc::Call::Reader call, rpc::Tier::Wish::Rea
                   "1 to 64 printable characters");
     }
   }
+  auto tenant = who.tenant(request.tenant);
+  if (!tenant) return unexpected_error(tenant.error());
+  request.tenant = std::move(*tenant);
   if (wish.getReturnMode() > 1) {
     return fail(reason::invalid_argument, "return_mode", wish.getReturnMode(),
                 "0 (partial) or 1 (exact)");
@@ -184,8 +193,8 @@ kj::Promise<void> tier_service::openSession(OpenSessionContext context) {
   return answering(place_, context, "open_session",
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                      if (auto open = desk_.admission(); !open) return open;
-                     auto request =
-                         read_wish(context.getParams().getCall(), context.getParams().getWish());
+                     auto request = read_wish(place_.who, context.getParams().getCall(),
+                                              context.getParams().getWish());
                      if (!request) return expected<void>(unexpected_error(request.error()));
                      if (auto room = desk_.room_to_open(*request); !room) return room;
                      if (!request->thin) return open_direct(context, std::move(*request));
@@ -252,7 +261,8 @@ kj::Promise<void> tier_service::resumeSession(ResumeSessionContext context) {
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                      const session_id session(context.getParams().getSession());
                      const incarnation_id incarnation(context.getParams().getIncarnation());
-                     return desk_.resume(session, incarnation)
+                     std::string tenant = place_.who.by == link_kind::tls ? place_.who.name : "";
+                     return desk_.resume(session, incarnation, std::move(tenant))
                          .then([this, context, incarnation](
                                    expected<session_grant> grant) mutable -> expected<void> {
                            if (!grant) return unexpected_error(grant.error());
@@ -288,6 +298,7 @@ kj::Promise<void> tier_service::router(RouterContext context) {
 kj::Promise<void> tier_service::admin(AdminContext context) {
   return answering(place_, context, "admin",
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                     if (auto may = place_.who.may_look("admin"); !may) return may;
                      context.getResults().setAdmin(admin_);
                      return expected<void>();
                    });

@@ -183,8 +183,9 @@ class PackageTest(unittest.TestCase):
             self.session(deadline_class=urgency).close()
         self.assert_refused(moetier.Invalid, "return_mode is 'sum'; allowed: partial, exact", self.tier.session,
                             return_mode="sum")
-        self.assert_refused(moetier.Unsupported, "tls is not enabled", moetier.connect, "tier:1",
-                            tls=moetier.Tls("cert", "key", "ca"))
+        self.assert_refused(moetier.Invalid, "tls key is null; allowed: the path of a PEM file", moetier.connect,
+                            "tier:1", tls=moetier.Tls("cert", None, "ca"))
+        moetier.connect("tier:1", tls=moetier.Tls("cert", "key", "ca")).close()
         x, ids, w = inputs(4)
         with self.session().step(stream=7) as step:
             self.assert_refused(moetier.Unsupported, "a stream for tensors in host memory is not enabled", step.submit,

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Callable, Iterable, Tuple
 
+from error_texts import find_private_words
 from source import Source
 
 # What each folder may include: itself and what stands to its left. tests/ and deploy/ see all and
@@ -35,6 +36,7 @@ LIBRARY_HOMES = (
         re.compile(r"capnp/(rpc|ez-rpc|serialize-async|membrane)|kj/(async|compat/tls|timer)"),
         ("coordinator/rpc/", "transport/client/"),
     ),
+    ("OpenSSL's protocol", re.compile(r"openssl/(ssl|x509|pem|conf|bio)"), ("transport/tls/",)),
     ("NCCL", re.compile(r"nccl"), ("transport/nccl/",)),
     (
         "CUDA",
@@ -294,6 +296,26 @@ RULES = (
             ("schemas/model/description.hpp", "float eps = 0;"),
             ("schemas/tier.capnp", "  weights @7 :List(Float32);"),
             ("schemas/control/messages.hpp", "// no float\nstd::uint32_t units = 0;"),
+        ),
+    ),
+    Rule(
+        "error_text",
+        "no text that a client may read holds a path, an address, a pointer or a library's words",
+        find_private_words,
+        catches=(
+            ("coordinator/a.cpp", "return fail(reason::not_ready, std::strerror(errno));"),
+            ("coordinator/rpc/a.cpp", "make_error(reason::no_credit, e.what())"),
+            ("transport/ucx/a.cpp", 'fail(reason::no_credit, fmt::format("{}", ucs_status_string(s)))'),
+            ("transport/client/link/a.cpp", "fail(reason::not_ready,\n     exception.getDescription())"),
+            ("transport/client/a.cpp", "fail(reason::file_unreadable, path)"),
+            ("coordinator/core/a.cpp", "fail(reason::invalid_argument, known->held.path)"),
+            ("workers/a.cpp", "fail(reason::no_credit, member.address)"),
+        ),
+        passes=(
+            ("coordinator/a.cpp", "fail(reason::state_unusable, std::strerror(errno))"),
+            ("workers/weights/a.cpp", "fail(reason::file_malformed, path, what)"),
+            ("transport/a.cpp", 'fail(reason::no_credit, "address bytes", address.size(), max)'),
+            ("actors/a.cpp", "fail(reason::config_invalid, path)"),
         ),
     ),
     Rule(

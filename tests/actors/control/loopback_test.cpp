@@ -226,12 +226,5 @@ TEST_F(loopback_test, a_worker_that_names_the_coordinators_own_node_identity_nev
   EXPECT_EQ(host_->view()->workers.size(), 1U);
 }
 
-TEST(actor_world, refuses_certificates_until_they_work) {
-  event_log log("test", log_level::off, true);
-  const auto world = actor_world::make({.certificate = "a.pem"}, log);
-  ASSERT_FALSE(world.has_value());
-  EXPECT_EQ(world.error().why, reason::not_enabled);
-}
-
 }  // namespace
 }  // namespace moetier::actors

@@ -732,9 +732,19 @@ TEST(c_abi_open, refuses_what_it_cannot_reach_or_does_not_know) {
             "the coordinator is not reached: nobody answers");
   EXPECT_EQ(text([](options& o) { o.address = "spawn:/models/demo"; }),
             "an address of the kind spawn: is not enabled");
-  EXPECT_EQ(text([](options& o) { o.address = "unix:/run/x"; }),
-            "an address of the kind unix: is not enabled");
-  EXPECT_EQ(text([](options& o) { o.tls = &o; }), "tls is not enabled");
+  moetier_tls tls{.size = sizeof(moetier_tls),
+                  .version = MOETIER_VERSION,
+                  .cert = "c.pem",
+                  .key = nullptr,
+                  .ca = "ca.pem",
+                  .server_name = nullptr};
+  EXPECT_EQ(text([&](options& o) { o.tls = &tls; }),
+            "tls key is null; allowed: the path of a PEM file");
+  tls.key = "c.key";
+  EXPECT_EQ(text([&](options& o) { o.tls = &tls; }), "");
+  tls.version = 9;
+  EXPECT_EQ(text([&](options& o) { o.tls = &tls; }),
+            "protocol version 9 of tls is not supported; supported: 1");
   EXPECT_EQ(text([](options& o) { o.model_fingerprint = 41; }),
             "the model's fingerprint is 0000000000000029; the tier serves 000000000000002a");
   EXPECT_EQ(text([](options& o) { o.model_fingerprint = 42; }), "");

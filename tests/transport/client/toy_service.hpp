@@ -95,20 +95,21 @@ class toy_link final : public tier_link {
 };
 
 inline abi::service_world world_of(toy_tier& tier) {
-  return {.connect = [&tier](std::string_view address,
-                             duration_ns) -> expected<std::unique_ptr<tier_link>> {
-            if (address != "tier:1") return fail(reason::coordinator_unreached, "nobody answers");
-            return std::make_unique<toy_link>(tier);
-          },
-          .open_carrier =
-              [&tier](std::string_view) -> expected<std::unique_ptr<transport::Communication>> {
-            auto carrier = std::make_unique<scripted_carrier>();
-            carrier->placed = tier.history.front().get();
-            carrier->mode = tier.mode;
-            tier.carrier = carrier.get();
-            return carrier;
-          },
-          .driver_library = tier.driver_library};
+  return {
+      .connect = [&tier](std::string_view address, duration_ns,
+                         const std::optional<tls_wish>&) -> expected<std::unique_ptr<tier_link>> {
+        if (address != "tier:1") return fail(reason::coordinator_unreached, "nobody answers");
+        return std::make_unique<toy_link>(tier);
+      },
+      .open_carrier =
+          [&tier](std::string_view) -> expected<std::unique_ptr<transport::Communication>> {
+        auto carrier = std::make_unique<scripted_carrier>();
+        carrier->placed = tier.history.front().get();
+        carrier->mode = tier.mode;
+        tier.carrier = carrier.get();
+        return carrier;
+      },
+      .driver_library = tier.driver_library};
 }
 
 inline moetier_service_options at_tier() {

@@ -90,11 +90,21 @@ typedef struct moetier_error {
   uint64_t retry_after_ns; /* 0 = no hint */
 } moetier_error;
 
+/* Who the caller is on a link inside TLS 1.3, by the paths of three PEM files. They are read at
+ * moetier_service_open and again at each new connection, so that renewed ones are taken up. */
+typedef struct moetier_tls {
+  uint32_t size, version;
+  const char* cert;        /* own certificate; its common name is the tenant */
+  const char* key;         /* its key; nobody else may read the file */
+  const char* ca;          /* the authority that the coordinator's certificate must be of */
+  const char* server_name; /* whose certificate it must be; NULL = the address's host */
+} moetier_tls;
+
 typedef struct moetier_service_options {
   uint32_t size, version;
-  const char* address;         /* "host:port" of the coordinator */
-  const char* tenant;          /* NULL = "default" */
-  const void* tls;             /* must be NULL */
+  const char* address;         /* "host:port" of the coordinator, or "unix:PATH" of its socket */
+  const char* tenant;          /* NULL = "default", or as the certificate says */
+  const moetier_tls* tls;      /* NULL = in the clear */
   uint64_t connect_timeout_ns; /* 0 = 5 s */
   uint64_t model_fingerprint;  /* 0 = any */
 } moetier_service_options;

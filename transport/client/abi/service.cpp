@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "transport/client/abi/session.hpp"
+#include "transport/client/abi/versioned_struct.hpp"
 
 namespace moetier::abi {
 namespace {
@@ -18,6 +19,24 @@ void copy_text(char (&to)[N], std::string_view from) noexcept {
   const std::size_t length = std::min(from.size(), N - 1);
   std::memcpy(to, from.data(), length);
   to[length] = '\0';
+}
+
+std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
+
+expected<std::optional<client::tls_wish>> tls_of(const moetier_tls* given) {
+  if (given == nullptr) return std::optional<client::tls_wish>();
+  const auto wish = read_struct("tls", given);
+  if (!wish) return unexpected_error(wish.error());
+  for (const auto& [name, path] :
+       {std::pair("tls cert", wish->cert), std::pair("tls key", wish->key),
+        std::pair("tls ca", wish->ca)}) {
+    if (path == nullptr || *path == '\0') {
+      return fail(reason::invalid_argument, name, path == nullptr ? "null" : "empty",
+                  "the path of a PEM file");
+    }
+  }
+  return client::tls_wish{.files = {wish->cert, wish->key, wish->ca},
+                          .server_name = text_or_empty(wish->server_name)};
 }
 
 }  // namespace
@@ -33,17 +52,16 @@ expected<std::unique_ptr<service>> service::open(const moetier_service_options& 
   if (options.address == nullptr) {
     return fail(reason::invalid_argument, "address", "null", "host:port");
   }
-  if (options.tls != nullptr) return fail(reason::not_enabled, "tls");
   const std::string_view address = options.address;
-  for (const std::string_view kind : {"spawn:", "unix:"}) {
-    if (address.starts_with(kind)) {
-      return fail(reason::not_enabled, fmt::format("an address of the kind {}", kind));
-    }
+  if (address.starts_with("spawn:")) {
+    return fail(reason::not_enabled, "an address of the kind spawn:");
   }
+  const auto tls = tls_of(options.tls);
+  if (!tls) return unexpected_error(tls.error());
   const duration_ns limit =
       options.connect_timeout_ns == 0 ? k_connect_default : options.connect_timeout_ns;
   const time_ns until = monotonic_now() + std::min(limit, 3600 * k_second);
-  auto link = world.connect(address, limit);
+  auto link = world.connect(address, limit, *tls);
   if (!link) return unexpected_error(link.error());
   const time_ns now = monotonic_now();
   auto first = (*link)->snapshot(until > now ? until - now : 1);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@
 namespace moetier::abi {
 
 struct service_world {
-  std::function<expected<std::unique_ptr<client::tier_link>>(std::string_view, duration_ns)>
+  std::function<expected<std::unique_ptr<client::tier_link>>(
+      std::string_view, duration_ns, const std::optional<client::tls_wish>&)>
       connect;
   std::function<expected<std::unique_ptr<transport::Communication>>(std::string_view)> open_carrier;
   std::string driver_library = k_driver_library;  // loaded when the first device tensor comes

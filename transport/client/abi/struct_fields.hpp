@@ -18,6 +18,11 @@ bool is_between(std::uint32_t size, const T& whole, const Field&... fields) noex
   return ((at(&fields) == size || at(&fields + 1) == size) || ...);
 }
 
+inline bool is_boundary(const moetier_tls& s, std::uint32_t size) noexcept {
+  const auto& [a, b, c, d, e, f] = s;
+  return is_between(size, s, a, b, c, d, e, f);
+}
+
 inline bool is_boundary(const moetier_service_options& s, std::uint32_t size) noexcept {
   const auto& [a, b, c, d, e, f, g] = s;
   return is_between(size, s, a, b, c, d, e, f, g);

@@ -19,9 +19,14 @@ const char* words_of(int error) {
     case ETIMEDOUT: return "no answer in time";
     case EMFILE:
     case ENFILE: return "out of file descriptors";
+    case ENOENT: return "there is no such socket";
+    case EACCES: return "this user may not open the socket";
     default: return "no connection";
   }
 }
+
+// A later try would be told the same.
+bool is_refusal(int error) { return error == ECONNREFUSED || error == ENOENT || error == EACCES; }
 
 // The coordinator's answer that ends a session, as opposed to one that asks for patience.
 bool is_final(const error& e) {
@@ -31,12 +36,13 @@ bool is_final(const error& e) {
 }  // namespace
 
 contact::contact(rpc_loop& loop, link_news& news, std::vector<socket_address> addresses,
-                 std::uint64_t client, first_contact first)
+                 std::uint64_t client, first_contact first, std::optional<dialer> tls)
     : loop_(loop),
       news_(news),
       addresses_(std::move(addresses)),
       client_(client),
       first_(first),
+      tls_(std::move(tls)),
       jitter_(client),
       tasks_(*this) {
   MOETIER_ASSERT(!addresses_.empty());
@@ -73,14 +79,36 @@ kj::Promise<bool> contact::try_connect(std::size_t index) {
   if (index == 0) all_refused_ = true;
   return connect_socket(loop_, addresses_[index], k_connect_attempt_max)
       .then([this, index](connect_result result) -> kj::Promise<bool> {
-        all_refused_ = all_refused_ && result.fd < 0 && result.error == ECONNREFUSED;
+        all_refused_ = all_refused_ && result.fd < 0 && is_refusal(result.error);
+        if (result.fd >= 0 && tls_) return prove(result.fd);
         if (result.fd >= 0) {
-          connection_ = kj::heap<connection>(loop_, result.fd);
+          connection_ = kj::heap<connection>(loop_, clear_channel(result.fd));
           return greet();
         }
         last_failure_ = words_of(result.error);
         if (index + 1 < addresses_.size()) return try_connect(index + 1);
         return false;
+      });
+}
+
+// Who both sides are, before a word is said.
+kj::Promise<bool> contact::prove(int fd) {
+  auto channel = tls_->dial(fd);
+  tls_channel& c = *channel;
+  last_failure_ = "the TLS handshake took too long";
+  return c.shake_hands(loop_)
+      .then([this, &c](bool proved) {
+        if (!proved) {
+          last_failure_ = tls::words_of(c.why());
+          all_refused_ = true;  // nor will it be believed at a second try
+        }
+        return proved;
+      })
+      .exclusiveJoin(loop_.delay(k_connect_attempt_max).then([] { return false; }))
+      .then([this, channel = std::move(channel)](bool proved) mutable -> kj::Promise<bool> {
+        if (!proved) return false;
+        connection_ = kj::heap<connection>(loop_, std::move(channel));
+        return greet();
       });
 }
 
@@ -101,7 +129,11 @@ kj::Promise<bool> contact::greet() {
             return false;
           },
           [this](kj::Exception&&) {
-            last_failure_ = words_of(ECONNRESET);
+            // In TLS 1.3 the coordinator's verdict on our certificate comes after our handshake.
+            const tls::refusal why = connection_->why();
+            const bool judged = why != tls::refusal::none && why != tls::refusal::cut;
+            last_failure_ = judged ? tls::words_of(why) : words_of(ECONNRESET);
+            all_refused_ = all_refused_ || judged;
             return false;
           })
       .exclusiveJoin(loop_.delay(k_connect_attempt_max).then([] { return false; }))

@@ -18,6 +18,7 @@
 
 #include "transport/client/link/broadcast.hpp"
 #include "transport/client/link/connection.hpp"
+#include "transport/client/link/dialer.hpp"
 #include "transport/client/link/link_news.hpp"
 #include "transport/client/link/tier_link.hpp"
 
@@ -26,7 +27,7 @@ namespace moetier::client {
 class contact final : private kj::TaskSet::ErrorHandler {
  public:
   contact(rpc_loop& loop, link_news& news, std::vector<socket_address> addresses,
-          std::uint64_t client, first_contact first);
+          std::uint64_t client, first_contact first, std::optional<dialer> tls);
   ~contact() noexcept(false);
   KJ_DISALLOW_COPY(contact);
 
@@ -78,6 +79,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
 
   kj::Promise<void> keep_connected();
   kj::Promise<bool> try_connect(std::size_t index);
+  kj::Promise<bool> prove(int fd);
   kj::Promise<bool> greet();
   void use_connection();
   void drop_connection();
@@ -106,6 +108,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
   const std::vector<socket_address> addresses_;
   const std::uint64_t client_;
   const first_contact first_;
+  std::optional<dialer> tls_;  // absent = in the clear
   std::uint64_t next_request_ = 1;
   std::uint64_t jitter_;
 

@@ -26,7 +26,7 @@ std::uint64_t random_bits() {
 // The caller's side: starts the loop's thread, hands calls over, waits for their ends.
 class link final : public tier_link {
  public:
-  link(std::vector<socket_address> addresses, first_contact first) {
+  link(std::vector<socket_address> addresses, first_contact first, std::optional<dialer> tls) {
     std::promise<rpc_loop*> started;
     auto loop = started.get_future();
     // The host's signals are its own: the thread starts with all of them blocked.
@@ -34,9 +34,10 @@ class link final : public tier_link {
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this, &started, first, a = std::move(addresses)]() mutable {
-      serve(std::move(a), first, started);
-    });
+    thread_ = std::thread(
+        [this, &started, first, a = std::move(addresses), t = std::move(tls)]() mutable {
+          serve(std::move(a), first, std::move(t), started);
+        });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     loop_ = loop.get();
   }
@@ -128,13 +129,13 @@ class link final : public tier_link {
     return result.get();
   }
 
-  void serve(std::vector<socket_address> addresses, first_contact first,
+  void serve(std::vector<socket_address> addresses, first_contact first, std::optional<dialer> tls,
              std::promise<rpc_loop*>& started) {
     pthread_setname_np(pthread_self(), "moetier-link");
     rpc_loop loop;
     auto stop = kj::newPromiseAndFulfiller<void>();
     stop_ = kj::mv(stop.fulfiller);
-    contact reached(loop, news_, std::move(addresses), random_bits(), first);
+    contact reached(loop, news_, std::move(addresses), random_bits(), first, std::move(tls));
     contact_ = &reached;
     started.set_value(&loop);
     loop.run(kj::mv(stop.promise));
@@ -151,10 +152,20 @@ class link final : public tier_link {
 }  // namespace
 
 expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_ns limit,
-                                             first_contact first) {
+                                             const link_options& options) {
   auto addresses = parse_address("address", address);
   if (!addresses) return unexpected_error(addresses.error());
-  auto made = std::make_unique<link>(std::move(*addresses), first);
+  std::optional<dialer> tls;
+  if (options.tls) {
+    if (addresses->front().is_unix()) {
+      return fail(reason::invalid_argument, "tls", "given",
+                  "none with an address unix:PATH, which never leaves the machine");
+    }
+    auto made = dialer::make(*options.tls, std::string(host_of(address)));
+    if (!made) return unexpected_error(made.error());
+    tls = std::move(*made);
+  }
+  auto made = std::make_unique<link>(std::move(*addresses), options.first, std::move(tls));
   if (const auto up = made->connected(limit); !up) return unexpected_error(up.error());
   return made;
 }

@@ -24,6 +24,7 @@
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
 #include "transport/snapshot/suspicion.hpp"
+#include "transport/tls/certificate_files.hpp"
 
 namespace moetier::client {
 
@@ -126,8 +127,26 @@ class tier_link {
 // every address refuses it. One that was connected once is patient in any case.
 enum class first_contact : std::uint8_t { impatient, patient };
 
-// Connects to "host:port" within the limit; reason::coordinator_unreached otherwise.
+// The files by which a client proves who it is, and the name that the coordinator's certificate
+// must be of. The files are looked at again for every new connection: renewed ones are taken up
+// then.
+struct tls_wish {
+  tls::file_names files{};
+  std::string server_name{};  // empty = the address's host
+};
+
+struct link_options {
+  first_contact first = first_contact::impatient;
+  std::optional<tls_wish> tls{};  // absent = in the clear
+};
+
+// Connects to "host:port" or "unix:PATH" within the limit; reason::coordinator_unreached otherwise,
+// certificate_unusable for files that cannot serve.
 expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_ns limit,
-                                             first_contact first = first_contact::impatient);
+                                             const link_options& options);
+inline expected<std::unique_ptr<tier_link>> connect(
+    std::string_view address, duration_ns limit, first_contact first = first_contact::impatient) {
+  return connect(address, limit, link_options{.first = first});
+}
 
 }  // namespace moetier::client

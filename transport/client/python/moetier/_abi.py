@@ -41,8 +41,12 @@ class Error(_Sized):
                       ("request_id", c_uint64), ("retry_after_ns", c_uint64))
 
 
+class Tls(_Sized):
+    _fields_ = _sized(("cert", c_char_p), ("key", c_char_p), ("ca", c_char_p), ("server_name", c_char_p))
+
+
 class ServiceOptions(_Sized):
-    _fields_ = _sized(("address", c_char_p), ("tenant", c_char_p), ("tls", c_void_p), ("connect_timeout_ns", c_uint64),
+    _fields_ = _sized(("address", c_char_p), ("tenant", c_char_p), ("tls", POINTER(Tls)), ("connect_timeout_ns", c_uint64),
                       ("model_fingerprint", c_uint64))
 
 

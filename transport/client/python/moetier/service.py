@@ -2,6 +2,7 @@
 
 import collections
 import ctypes
+import os
 import warnings
 
 import numpy
@@ -17,7 +18,9 @@ Event = collections.namedtuple("Event", "kind workers_live epoch generation")
 Stats = collections.namedtuple("Stats", "steps calls tokens failures replays epoch generation workers workers_live "
                                         "route_ns pack_ns wait_ns sum_ns total_ns late_returns")
 StepReport = collections.namedtuple("StepReport", "status attempts step generation calls replays tokens missing")
-Tls = collections.namedtuple("Tls", "cert key ca")
+Tls = collections.namedtuple("Tls", "cert key ca server_name", defaults=(None,))
+Tls.__doc__ = """Paths of PEM files: own certificate, its key, the authority of the coordinator's certificate; and the name which
+that one must be of, where it is not the address's host."""
 
 _CLASSES = {"default": 0, "decode": 1, "prefill": 2, "batch": 3}
 _RETURN_MODES = {"partial": 0, "exact": 1}
@@ -53,14 +56,15 @@ def _nanoseconds(name, seconds):
 
 
 def connect(address, tls=None, *, timeout=5.0, tenant=None, model_fingerprint=0):
-    """Connects to the coordinator at "host:port" and returns a Service."""
+    """Connects to the coordinator at "host:port", inside TLS with a Tls, or at "unix:PATH"; returns a Service."""
     options = _abi.ServiceOptions(address=str(address).encode(), tenant=None if tenant is None else tenant.encode(),
                                   connect_timeout_ns=_nanoseconds("timeout", timeout),
                                   model_fingerprint=model_fingerprint)
-    keep = None
     if tls is not None:
-        keep = ctypes.create_string_buffer(1)
-        options.tls = ctypes.cast(keep, ctypes.c_void_p)
+        paths = [None if path is None else os.fsencode(path) for path in Tls(*tls)[:3]]
+        name = Tls(*tls).server_name
+        files = _abi.Tls(cert=paths[0], key=paths[1], ca=paths[2], server_name=None if name is None else name.encode())
+        options.tls = ctypes.pointer(files)
     handle = ctypes.c_void_p()
     _abi.check(_abi.library().moetier_service_open(ctypes.byref(options), ctypes.byref(handle)))
     return Service(handle)

@@ -19,6 +19,8 @@ namespace moetier::coordinator {
 struct gateway_options {
   std::size_t sessions_max = k_sessions_max;
   client::router_source router{};  // for sessions whose gate is on the tier; empty = there are none
+  // A call ended in TIMEOUT; on its session's thread.
+  std::function<void(const transport::wait_record&, const transport::wait_ring&)> on_timeout{};
 };
 
 class gateway final {
@@ -38,6 +40,7 @@ class gateway final {
   void end(session_id session) noexcept;  // unknown: no effect
   void on_snapshot(transport::snapshot_ptr snapshot);
 
+  const transport::wait_ring& waits() const noexcept { return waits_; }
   std::size_t sessions() const;  // served, not counting those that are ending
 
  private:
@@ -45,6 +48,7 @@ class gateway final {
 
   transport::Communication& carrier_;
   const gateway_options options_;
+  transport::wait_ring waits_;  // of all sessions
   client::snapshot_board board_;
   mutable std::mutex mutex_;
   std::map<session_id, std::unique_ptr<thin_session>> sessions_;

@@ -8,12 +8,11 @@
 namespace moetier::coordinator {
 
 thin_session::thin_session(transport::Communication& carrier, const client::snapshot_board& board,
-                           const client::router_source& router, const thin_session_options& options,
+                           const thin_session_hooks& hooks, const thin_session_options& options,
                            opened done)
-    : options_(options),
-      thread_([this, &carrier, &board, &router, done = std::move(done)]() mutable {
+    : options_(options), thread_([this, &carrier, &board, hooks, done = std::move(done)]() mutable {
         pthread_setname_np(pthread_self(), "moetier-thin");
-        run(carrier, board, router, std::move(done));
+        run(carrier, board, hooks, std::move(done));
         const std::lock_guard lock(mutex_);
         finished_ = true;
       }) {}
@@ -59,8 +58,8 @@ bool thin_session::finished() const {
 }
 
 void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
-                       const client::router_source& router, opened done) {
-  const client::source_session_options wish{
+                       const thin_session_hooks& hooks, opened done) {
+  client::source_session_options wish{
       .session = options_.session,
       .source = options_.source,
       .incarnation = options_.incarnation,
@@ -73,7 +72,13 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
       .wait_newer = [&board](const transport::routing_snapshot& seen,
                              duration_ns limit) { return board.wait_newer(seen, limit); },
       .newest = [&board] { return board.newest(); },
-      .router = options_.gate_on_tier ? router : client::router_source{}};
+      .waits = &hooks.waits,
+      .router = options_.gate_on_tier ? hooks.router : client::router_source{}};
+  if (hooks.on_timeout) {
+    wish.on_timeout = [hooks](const transport::wait_record& wait) {
+      hooks.on_timeout(wait, hooks.waits);
+    };
+  }
   auto source = client::source_session::open(carrier, wish, board.newest());
   if (!source) return done(unexpected_error(source.error()));
   done(thin_place{(*source)->shape(), (*source)->address()});

@@ -60,6 +60,8 @@ class engine::loop {
     if (thread_.joinable()) thread_.join();
   }
 
+  const transport::wait_ring& waits() const noexcept { return waits_; }
+
   void post(engine_command command) {
     mail_.post(std::move(command));
     half_.wake();
@@ -110,9 +112,22 @@ class engine::loop {
   duration_ns sleep_limit() const { return draining_ ? options_.quiet / 4 : k_sleep_max; }
 
   void serve(const transport::arrival& work) {
-    busy_since_.store(monotonic_now(), std::memory_order_relaxed);
-    layer_.serve(work);
+    const time_ns began = monotonic_now();
+    busy_since_.store(began, std::memory_order_relaxed);
+    transport::wait_record wait{.peer = work.source.value,
+                                .session = work.key.session,
+                                .step = work.key.step,
+                                .layer = work.key.layer,
+                                .micro_batch = work.key.micro_batch,
+                                .chunk = work.key.chunk,
+                                .attempt = work.key.attempt,
+                                .bytes_due = work.hidden.size(),
+                                .bytes_seen = work.hidden.size()};
+    wait.outcome = layer_.serve(work);
     busy_since_.store(0, std::memory_order_relaxed);
+    wait.ended = monotonic_now();
+    wait.age = wait.ended - began;
+    waits_.record(wait);
     ended_.fetch_add(1, std::memory_order_relaxed);
     rows_.store(layer_.rows_total(), std::memory_order_relaxed);
   }
@@ -200,6 +215,8 @@ class engine::loop {
   std::atomic<std::uint64_t> rows_{0};
   std::atomic<time_ns> busy_since_{0};
 
+  transport::wait_ring waits_;
+
   // Engine thread only.
   std::vector<incarnation_id> attached_;  // by source id; 0 = none
   std::optional<generation_number> release_;
@@ -243,5 +260,6 @@ void engine::post_drain() { loop_->post(drain_command{}); }
 engine_progress engine::progress(bool with_counts) { return loop_->progress(with_counts); }
 std::uint64_t engine::tick() const noexcept { return loop_->tick(); }
 transport::carrier_counters engine::carrier() const { return loop_->carrier(); }
+const transport::wait_ring& engine::waits() const noexcept { return loop_->waits(); }
 
 }  // namespace moetier::workers

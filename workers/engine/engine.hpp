@@ -15,6 +15,7 @@
 #include "kernels/backend.hpp"
 #include "schemas/base/time.hpp"
 #include "transport/communication.hpp"
+#include "transport/waits/wait_ring.hpp"
 #include "workers/core/event.hpp"
 #include "workers/store/adapter_set.hpp"
 #include "workers/store/generation_table.hpp"
@@ -63,6 +64,8 @@ class engine final {
   engine_progress progress(bool with_counts);
   std::uint64_t tick() const noexcept;          // rises while the engine turns: for /livez
   transport::carrier_counters carrier() const;  // as of the last turn
+  // The flight recorder: how long each call kept the engine, by source.
+  const transport::wait_ring& waits() const noexcept;
 
  private:
   class loop;

@@ -19,8 +19,8 @@ bool is_between(std::uint32_t size, const T& whole, const Field&... fields) noex
 }
 
 inline bool is_boundary(const moetier_service_options& s, std::uint32_t size) noexcept {
-  const auto& [a, b, c, d, e, f, g] = s;
-  return is_between(size, s, a, b, c, d, e, f, g);
+  const auto& [a, b, c, d, e, f, g, h] = s;
+  return is_between(size, s, a, b, c, d, e, f, g, h);
 }
 
 inline bool is_boundary(const moetier_model_info& s, std::uint32_t size) noexcept {

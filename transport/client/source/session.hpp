@@ -61,6 +61,8 @@ class session final : public source_session {
   bool can_replay(const clocked& c, const transport::routing_snapshot& next) const noexcept;
   bool replay(clocked& c, expected<void>& chosen);
   error error_of(const clocked& c, time_ns now) const;
+  void record_answer(const clocked& c) noexcept;
+  void record_failure(const clocked& c);
   unexpected_error poison(error why);
 
   source_session_options options_;

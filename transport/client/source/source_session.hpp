@@ -23,6 +23,7 @@
 #include "transport/client/source/layer_router.hpp"
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
+#include "transport/waits/wait_ring.hpp"
 
 namespace moetier::client {
 
@@ -45,6 +46,10 @@ struct source_session_options {
       wait_newer{};
   // Never blocks: the newest snapshot known.
   std::function<transport::snapshot_ptr()> newest{};
+  // Set: every wait for a worker is recorded there, and on_timeout hears of a call that ends in
+  // TIMEOUT, on the caller's thread. The ring outlives the session.
+  transport::wait_ring* waits = nullptr;
+  std::function<void(const transport::wait_record&)> on_timeout{};
   // Set: calls may come without logits and ids (gate = tier). Asked for every layer by open().
   router_source router{};
 };

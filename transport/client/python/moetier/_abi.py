@@ -43,7 +43,7 @@ class Error(_Sized):
 
 class ServiceOptions(_Sized):
     _fields_ = _sized(("address", c_char_p), ("tenant", c_char_p), ("tls", c_void_p), ("connect_timeout_ns", c_uint64),
-                      ("model_fingerprint", c_uint64))
+                      ("model_fingerprint", c_uint64), ("flight_file", c_char_p))
 
 
 class ModelInfo(_Sized):

@@ -2,6 +2,7 @@
 
 import collections
 import ctypes
+import os
 import warnings
 
 import numpy
@@ -52,11 +53,13 @@ def _nanoseconds(name, seconds):
     return max(1, int(seconds * 1e9))
 
 
-def connect(address, tls=None, *, timeout=5.0, tenant=None, model_fingerprint=0):
-    """Connects to the coordinator at "host:port" and returns a Service."""
+def connect(address, tls=None, *, timeout=5.0, tenant=None, model_fingerprint=0, flight_file=None):
+    """Connects to the coordinator at "host:port" and returns a Service. When a call ends in Timeout, the newest waits
+    of this connection are written to `flight_file` as JSON."""
     options = _abi.ServiceOptions(address=str(address).encode(), tenant=None if tenant is None else tenant.encode(),
                                   connect_timeout_ns=_nanoseconds("timeout", timeout),
-                                  model_fingerprint=model_fingerprint)
+                                  model_fingerprint=model_fingerprint,
+                                  flight_file=None if flight_file is None else os.fsencode(flight_file))
     keep = None
     if tls is not None:
         keep = ctypes.create_string_buffer(1)

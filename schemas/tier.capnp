@@ -124,7 +124,9 @@ interface Session {
   # Thin sessions only: one layer's MoE output for the rows. One call at a time is served, a few wait, more are
   # OVERLOADED. deadlineNs is the call's own deadline.
 
-  renew @2 (call :Call) -> (status :Status);
+  renew @2 (call :Call, calls :UInt64, tokenLayers :UInt64, generation :UInt64) -> (status :Status);
+  # What a direct session's source half did so far, for people: calls that ended, their tokens summed over all layers,
+  # the plan it serves by. The gateway counts for thin sessions. Not trusted, bounds nothing.
 
   watch @3 (call :Call, seen :Revision) -> (status :Status, snapshot :Data);
   # Long poll: answers when a snapshot newer than `seen` exists, when the session ends (its reason as status), or at
@@ -177,4 +179,10 @@ interface Admin {               # documents are JSON text with a `schema` field
   # nothing. When one worker cannot load it, none keeps it.
 
   dropAdapter @5 (call :Call, name :Text) -> (status :Status, document :Text);
+
+  experts @6 (call :Call) -> (status :Status, document :Text);    # moetier.experts/1
+
+  setLogLevel @7 (call :Call, level :Text) -> (status :Status);
+  # "configured", "debug", "info", "warn", "error" or "off": of the coordinator at once, of every worker with its next
+  # beat, and of workers that come later; until the coordinator ends.
 }

@@ -24,12 +24,14 @@ core::core(core_options options, std::optional<record> stored)
 core::~core() = default;
 
 effects core::start(time_ns now) {
+  state_->stepped_at = now;
   state_->start(now);
   return std::exchange(state_->out, {});
 }
 
 effects core::step(const event& what, time_ns now) {
   state& s = *state_;
+  s.stepped_at = now;
   std::visit(
       [&](const auto& e) {
         using kind = std::decay_t<decltype(e)>;
@@ -121,6 +123,8 @@ void core::state::on(const time_passed&, time_ns now) {
   lapse_sessions(now);
 }
 
+void core::state::on(const set_log_level& e, time_ns) { log_level = e.level; }
+
 void core::state::on(const shut_down&, time_ns) {
   if (attempt && attempt->asked && !attempt->decided) {
     for (const auto& [name, m] : members) {
@@ -139,8 +143,13 @@ void core::state::stop(bool failed, std::string why) {
   emit(stopped{failed, std::move(why)});
 }
 
-void core::state::log(log_event::level severity, std::string name, std::string detail) {
-  emit(log_event{severity, std::move(name), std::move(detail)});
+void core::state::log(log_event::level severity, std::string name, std::string detail,
+                      log_subject about) {
+  if (severity != log_event::level::debug) {
+    recent.push_front({severity, name, detail, stepped_at});
+    if (recent.size() > k_events_shown) recent.pop_back();
+  }
+  emit(log_event{severity, std::move(name), std::move(detail), std::move(about)});
 }
 
 }  // namespace moetier::coordinator

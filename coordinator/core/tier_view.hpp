@@ -7,12 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/core/event.hpp"
+#include "coordinator/core/log_event.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/base/time.hpp"
 #include "schemas/resolution/report.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
 
 namespace moetier::coordinator {
+
+inline constexpr std::size_t k_events_shown = 64;
 
 enum class worker_state : std::uint8_t {
   joining = 0,
@@ -31,6 +35,7 @@ struct worker_view {
   std::uint32_t first_slot = 0;
   std::uint32_t slots = 0;
   std::string backend;
+  std::shared_ptr<const std::string> environment;  // its document; null before it said hello
   duration_ns heartbeat_age = 0;
   std::uint64_t rows_total = 0;
   std::uint64_t calls_total = 0;
@@ -43,8 +48,17 @@ struct session_view {
   std::string tenant;
   bool thin = false;
   bool attached = false;
+  session_use use;  // as of its last renewal
   duration_ns age = 0;
   duration_ns lease_left = 0;
+};
+
+// Something that happened to the tier: what the log's line of it says.
+struct event_view {
+  log_event::level severity = log_event::level::info;
+  std::string event;   // "worker_lost"
+  std::string detail;  // one sentence, for people
+  duration_ns age = 0;
 };
 
 struct adapter_view {
@@ -71,6 +85,7 @@ struct tier_view {
   std::uint64_t unreplicated_experts = 0;    // (layer, expert) pairs with exactly one live replica
   std::uint64_t lost_experts = 0;            // (layer, expert) pairs without a live replica
   std::uint64_t stale_commands_refused = 0;  // messages of older epochs or incarnations
+  std::vector<event_view> events;            // the newest k_events_shown, newest first
   transport::snapshot_ptr snapshot;          // newest published; null = none
   std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one
 };

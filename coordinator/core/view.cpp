@@ -26,6 +26,7 @@ worker_view view_of(const member& m, std::size_t layers, time_ns now) {
   v.incarnation = m.told.incarnation;
   v.first_slot = m.first_slot;
   v.slots = m.slots;
+  v.environment = m.environment;
   v.heartbeat_age = now - std::min(m.heard_at, now);
   v.rows_total = m.rows_total;
   v.calls_total = m.calls_total;
@@ -70,6 +71,7 @@ tier_view core::view(time_ns now) const {
                           .tenant = held.request.tenant,
                           .thin = held.request.thin,
                           .attached = held.attachment && !held.attach_token,
+                          .use = held.use,
                           .age = now - held.opened_at,
                           .lease_left = held.lease_until > now ? held.lease_until - now : 0});
   }
@@ -90,6 +92,8 @@ tier_view core::view(time_ns now) const {
   v.unreplicated_experts = s.unreplicated_experts;
   v.lost_experts = s.lost_experts;
   v.stale_commands_refused = s.stale_refused;
+  v.events.assign(s.recent.begin(), s.recent.end());
+  for (event_view& e : v.events) e.age = now - std::min(e.age, now);
   v.snapshot = s.published;
   v.resolved = s.resolved;
   return v;

@@ -54,6 +54,7 @@ class session_service final : public rpc::Session::Server {
   std::optional<error> ended_;
   bool connected_ = true;
   std::optional<asked> newest_;
+  session_use use_;  // a thin one's is counted here, a direct one tells
 };
 
 }  // namespace moetier::coordinator

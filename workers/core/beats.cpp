@@ -22,6 +22,9 @@ void core::state::obey(const control::heartbeat_answer& m) {
     return;
   }
   highest = m.epoch;
+  if (m.log == log_level) return;
+  log_level = m.log;
+  emit(set_log_level{m.log});
 }
 
 void core::state::on(const engine_progress& e, time_ns) {

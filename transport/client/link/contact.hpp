@@ -50,6 +50,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
   reply<std::string> document(admin_document which, duration_ns limit);
   reply<std::string> load_adapter(std::string name, std::string path, duration_ns limit);
   reply<std::string> drop_adapter(std::string name, duration_ns limit);
+  reply<void> set_log_level(std::string level, duration_ns limit);
 
   // Runs `work` to its end; dropped with this object.
   void add(kj::Promise<void> work) { tasks_.add(kj::mv(work)); }
@@ -60,6 +61,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
     session_id server_id;  // differs from our name for it once a thin session was opened anew
     duration_ns lease = 0;
     duration_ns call_deadline = 0;
+    std::shared_ptr<session_use> use;
     kj::Maybe<rpc::Session::Client> capability;
     std::uint64_t number = 0;    // connection of the capability
     std::optional<error> ended;  // by the coordinator

@@ -7,6 +7,7 @@
 //
 // Thread: any; every call has a finite limit. Nothing here throws.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -37,6 +38,14 @@ struct session_wish {
   std::uint64_t model_fingerprint = 0;  // 0 = any
 };
 
+// What a session's owner says of its work; its renewals carry it to the coordinator. Written by the
+// session's owner, read by the link's thread.
+struct session_use {
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint64_t> token_layers{0};
+  std::atomic<std::uint64_t> generation{0};
+};
+
 struct session_granted {
   session_id session;
   source_id source;
@@ -45,6 +54,7 @@ struct session_granted {
   std::uint32_t top_k = 0;
   duration_ns call_deadline = 0;
   transport::snapshot_ptr snapshot;  // never null
+  std::shared_ptr<session_use> use;  // never null
 };
 
 enum class link_event : std::uint8_t { coordinator_lost, coordinator_back, snapshot, session_lost };
@@ -72,7 +82,7 @@ struct thin_result {
   epoch_number epoch;
 };
 
-enum class admin_document : std::uint8_t { status, placement, resolution, adapters };
+enum class admin_document : std::uint8_t { status, placement, resolution, adapters, experts };
 
 class tier_link {
  public:
@@ -99,6 +109,9 @@ class tier_link {
   virtual expected<std::string> load_adapter(const std::string& name, const std::string& path,
                                              duration_ns limit) = 0;
   virtual expected<std::string> drop_adapter(const std::string& name, duration_ns limit) = 0;
+
+  // Of the coordinator and all workers: "configured", "debug", "info", "warn", "error" or "off".
+  virtual expected<void> set_log_level(const std::string& level, duration_ns limit) = 0;
 
   // Called on the link's thread; must return at once.
   virtual void on_event(std::function<void(link_event, session_id)> sink) = 0;

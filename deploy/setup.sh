@@ -24,7 +24,11 @@ product_packages=(
   # the demo's attention service and the Python package
   python3 python3-numpy
 )
-test_packages=(libgtest-dev libgmock-dev librapidcheck-dev)
+test_packages=(
+  libgtest-dev libgmock-dev librapidcheck-dev
+  # the status page, looked at as a browser does
+  chromium
+)
 
 list_only=no
 wanted=()

@@ -77,8 +77,8 @@ class watched final {
     failure_ = answer ? std::string() : answer.error().text;
     if (!answer) return;
     if (!document_.empty()) {
-      earlier_ = {std::move(document_),
-                  static_cast<double>(now - at_) / static_cast<double>(k_second)};
+      earlier_ = earlier_status{std::move(document_),
+                                static_cast<double>(now - at_) / static_cast<double>(k_second)};
     }
     document_ = std::move(*answer);
     at_ = now;

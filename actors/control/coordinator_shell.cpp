@@ -96,7 +96,7 @@ void coordinator_shell::handle(const event& what, worker_links& links) {
   const bool tick = std::holds_alternative<time_passed>(what);
   if (const auto* wish = std::get_if<set_log_level>(&what)) {
     log_.set_level(log_level_of(wish->level, configured_level_));
-    log_.info("log_level", {{"level", log_level_name(log_.level())}});
+    log_.info("log_level", {{"set", log_level_name(log_.level())}});
   }
   run(core_.step(what, monotonic_now()), links);
   if (tick) picture();

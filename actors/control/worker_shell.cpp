@@ -43,7 +43,7 @@ class worker_shell::doer final {
   void operator()(const workers::drop_adapter& e) { shell_.machinery_.drop_adapter(e.adapter); }
   void operator()(const workers::set_log_level& e) {
     shell_.log_.set_level(log_level_of(e.level, shell_.configured_level_));
-    shell_.log_.info("log_level", {{"level", log_level_name(shell_.log_.level())}});
+    shell_.log_.info("log_level", {{"set", log_level_name(shell_.log_.level())}});
   }
   void operator()(const workers::drain_engine&) { shell_.machinery_.drain(); }
   void operator()(const workers::log_event& e) {

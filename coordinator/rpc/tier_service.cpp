@@ -26,7 +26,7 @@ expected<control::log_threshold> threshold_of(std::string_view name) {
   for (const auto& [known, level] : k_names) {
     if (known == name) return level;
   }
-  return fail(reason::invalid_argument, "level", name.substr(0, 16),
+  return fail(reason::invalid_argument, "level", "another word",
               "configured, debug, info, warn, error or off");
 }
 

@@ -26,6 +26,8 @@ product_packages=(
 )
 test_packages=(
   libgtest-dev libgmock-dev librapidcheck-dev
+  # the status page, looked at as a browser does
+  chromium
   # reads /metrics, the rules and the alerts as an operator's does
   prometheus
 )

@@ -199,6 +199,7 @@ struct HeartbeatAnswer {      # kind 15, coordinator -> worker
   sequence @0 :UInt64;        # of the beat
   epoch @1 :UInt64;
   generation @2 :UInt64;      # newest committed
+  log @3 :UInt8;              # least severe line that is written: 0 as configured, 1 debug .. 4 error, 5 none
 }
 
 struct LoadReport {           # kind 16, worker -> coordinator, once a second while anything changed

@@ -128,7 +128,10 @@ interface Session {
   # Thin sessions only: one layer's MoE output for the rows. One call at a time is served, a few wait, more are
   # OVERLOADED. deadlineNs is the call's own deadline.
 
-  renew @2 (call :Call) -> (status :Status, tokensPerSecond :UInt64);
+  renew @2 (call :Call, calls :UInt64, tokenLayers :UInt64, generation :UInt64)
+      -> (status :Status, tokensPerSecond :UInt64);
+  # What a direct session's source half did so far, for people: calls that ended, their tokens summed over all layers,
+  # the plan it serves by. The gateway counts for thin sessions. Not trusted, bounds nothing.
   # tokensPerSecond: as in the grant, as of now. A session that took more begins its next step later.
 
   watch @3 (call :Call, seen :Revision, seenSuspicion :UInt64)
@@ -197,4 +200,10 @@ interface Admin {               # documents are JSON text with a `schema` field
   # nothing. When one worker cannot load it, none keeps it.
 
   dropAdapter @5 (call :Call, name :Text) -> (status :Status, document :Text);
+
+  experts @6 (call :Call) -> (status :Status, document :Text);    # moetier.experts/1
+
+  setLogLevel @7 (call :Call, level :Text) -> (status :Status);
+  # "configured", "debug", "info", "warn", "error" or "off": of the coordinator at once, of every worker with its next
+  # beat, and of workers that come later; until the coordinator ends.
 }

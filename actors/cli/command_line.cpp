@@ -173,12 +173,25 @@ class builder final {
   }
 
   void add_asking() {
-    add(app_, "status", "the tier's state; 8 when it is not ready", command::status);
+    add_status();
     CLI::App* placement = app_.add_subcommand("placement", "which expert sits where");
     placement->require_subcommand(1);
     placement->fallthrough();
     add(*placement, "show", "the committed placement; json is a plan file",
         command::placement_show);
+    CLI::App* heatmap =
+        add(*placement, "heatmap", "the experts with the most rows, and where they lie",
+            command::placement_heatmap);
+    heatmap->add_option("--layer", into_.heatmap.layer, "model layer; every MoE layer unless given")
+        ->check(CLI::Range(0, 65535));
+    heatmap->add_option("--top", into_.heatmap.top, "experts of each layer")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    add(app_, "log-level", "what the coordinator and its workers log, from now on",
+        command::log_level)
+        ->add_option("LEVEL", into_.log_level, "debug, info, warn, error, off; or configured")
+        ->required()
+        ->check(CLI::IsMember({"debug", "info", "warn", "error", "off", "configured"}));
     add_adapters();
     add_forward();
     add_bench();
@@ -187,6 +200,24 @@ class builder final {
         *add(app_, "plan", "which expert should sit where, from how often each is chosen; offline",
              command::plan),
         into_.plan);
+  }
+
+  void add_status() {
+    CLI::App* status =
+        add(app_, "status", "the tier's state; 8 when it is not ready", command::status);
+    CLI::Option* const watch =
+        status->add_flag("--watch", into_.watch.on, "again and again, until Ctrl-C");
+    status
+        ->add_option_function<std::string>(
+            "--interval",
+            [this](const std::string& text) {
+              const auto d = config::parse_duration(text);
+              if (!d || *d < 100 * k_millisecond || *d > 3600 * k_second)
+                throw CLI::ValidationError("--interval", "100ms to 1h");
+              into_.watch.interval = *d;
+            },
+            "between two looks (1s)")
+        ->needs(watch);
   }
 
   void add_adapters() {

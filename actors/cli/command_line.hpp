@@ -11,6 +11,7 @@
 #include "actors/cli/bench_load.hpp"
 #include "actors/cli/bench_plan.hpp"
 #include "actors/cli/exit_code.hpp"
+#include "actors/cli/heatmap_document.hpp"
 #include "actors/cli/plan_options.hpp"
 #include "actors/cli/resolve_inputs.hpp"
 #include "actors/config/layer.hpp"
@@ -26,6 +27,8 @@ enum class command : std::uint8_t {
   worker,
   status,
   placement_show,
+  placement_heatmap,
+  log_level,
   forward,
   bench_tier,
   bench_kernels,
@@ -80,6 +83,11 @@ struct adapter_options {
   std::string directory;
 };
 
+struct watch_options {
+  bool on = false;
+  duration_ns interval = k_second;
+};
+
 struct command_line {
   command what = command::status;
   std::string config_file;
@@ -97,6 +105,9 @@ struct command_line {
   plan_options plan;
   plan_bench_options plan_bench;
   adapter_options adapter;
+  watch_options watch;
+  heatmap_options heatmap;
+  std::string log_level;  // of the command of that name
 };
 
 // Whether the words ask for JSON, even where they cannot be parsed.

@@ -11,6 +11,8 @@ namespace moetier::cli {
 
 expected<exit_code> run_status(const command_line& line);
 expected<exit_code> run_placement_show(const command_line& line);
+expected<exit_code> run_heatmap(const command_line& line);
+expected<exit_code> run_log_level(const command_line& line);
 expected<exit_code> run_adapters(const command_line& line);  // list, load, drop
 expected<exit_code> run_forward(const command_line& line, const config::settings& settings);
 expected<exit_code> run_bench_tier(const command_line& line, const config::settings& settings);

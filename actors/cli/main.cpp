@@ -113,22 +113,25 @@ int run_tier(const command_line& line, const config::up_settings& settings, even
 
 // A worker's own settings: an http.listen that workers share is spread by their numbers; one that
 // was given to this process alone stays.
-config::settings settings_of(const command_line& line, const config::loaded& loaded) {
-  config::settings s = loaded.values;
+config::loaded settings_of(const command_line& line, const config::loaded& loaded) {
+  config::loaded own = loaded;
   const bool shared = !origin_of(loaded, "http.listen").starts_with("flag");
   if (line.what == command::worker && shared) {
+    config::settings& s = own.values;
     s.http.listen = config::endpoint_text(
         config::numbered(*config::parse_endpoint(s.http.listen), s.worker.name));
   }
-  return s;
+  return own;
 }
 
 int serve(const command_line& line, const config::loaded& loaded) {
-  const config::settings s = settings_of(line, loaded);
+  const config::loaded own = settings_of(line, loaded);
+  const config::settings& s = own.values;
   const std::string component = line.what == command::up            ? "up"
                                 : line.what == command::coordinator ? "coordinator"
-                                                                    : s.worker.name;
-  event_log log(component, log_level_from(s.log.level), ::isatty(STDERR_FILENO) == 0);
+                                                                    : "worker";
+  event_log log(component, log_level_from(s.log.level), ::isatty(STDERR_FILENO) == 0,
+                line.what == command::worker ? s.worker.name : std::string());
   stop_signal stop(log);  // before any thread: all inherit its mask
   if (!s.security.control.cert.empty() && !tls::demand_tls_1_3()) {
     return complain(make_error(reason::internal_error, "OpenSSL takes no demand for TLS 1.3"),
@@ -140,8 +143,9 @@ int serve(const command_line& line, const config::loaded& loaded) {
     put(roles::to_line(l) + "\n");
   };
   if (line.what == command::up) return run_tier(line, config::up_settings_of(loaded), log, stop);
-  const auto ended = line.what == command::coordinator ? roles::run_coordinator(s, log, stop, tell)
-                                                       : roles::run_worker(s, log, stop, tell);
+  const auto ended = line.what == command::coordinator
+                         ? roles::run_coordinator(own, log, stop, tell)
+                         : roles::run_worker(own, log, stop, tell);
   if (ended) return code(exit_code::done);
   log.error("failed", {{"reason", reason_name(ended.error().why)}, {"why", ended.error().text}});
   if (line.json && !told) put(error_document(ended.error()));
@@ -153,6 +157,8 @@ int ask(const command_line& line, const config::settings& settings) {
     switch (line.what) {
       case command::status: return run_status(line);
       case command::placement_show: return run_placement_show(line);
+      case command::placement_heatmap: return run_heatmap(line);
+      case command::log_level: return run_log_level(line);
       case command::forward: return run_forward(line, settings);
       case command::bench_tier: return run_bench_tier(line, settings);
       case command::resolve: return run_resolve(line, settings);

@@ -1,6 +1,9 @@
 #include "actors/control/coordinator_shell.hpp"
 
 #include <variant>
+#include <vector>
+
+#include "actors/control/told_log_level.hpp"
 
 namespace moetier::actors {
 
@@ -61,7 +64,12 @@ class coordinator_shell::doer final {
     shell_.sink_->on_session_ended(e);
   }
   void operator()(const log_event& e) {
-    shell_.log_.write(level_of(e.severity), e.event, {{"detail", e.detail}});
+    std::vector<log_field> fields;
+    if (!e.about.worker.empty()) fields.emplace_back("worker", e.about.worker);
+    if (e.about.session.value != 0) fields.emplace_back("session", e.about.session.value);
+    fields.emplace_back("detail", e.detail);
+    shell_.log_.write(level_of(e.severity), e.event, fields);
+    visible_ = true;  // it is among the view's events
   }
   void operator()(const stopped& e) {
     visible_ = true;
@@ -79,7 +87,8 @@ coordinator_shell::coordinator_shell(core_options options, std::optional<record>
     : picture_every_(options.heartbeat_interval / 2),
       core_(std::move(options), std::move(stored)),
       world_(std::move(world)),
-      log_(log) {
+      log_(log),
+      configured_level_(log.level()) {
   picture();
 }
 
@@ -90,6 +99,10 @@ void coordinator_shell::start(control_sink& sink, worker_links& links) {
 
 void coordinator_shell::handle(const event& what, worker_links& links) {
   const bool tick = std::holds_alternative<time_passed>(what);
+  if (const auto* wish = std::get_if<set_log_level>(&what)) {
+    log_.set_level(log_level_of(wish->level, configured_level_));
+    log_.info("log_level", {{"set", log_level_name(log_.level())}});
+  }
   run(core_.step(what, monotonic_now()), links);
   if (tick && monotonic_now() - view_made_at_ >= picture_every_) picture();
 }
@@ -108,6 +121,7 @@ void coordinator_shell::run(effects todo, worker_links& links) {
 void coordinator_shell::picture() {
   const time_ns now = monotonic_now();
   auto fresh = std::make_shared<const tier_view>(core_.view(now));
+  log_.stand(fresh->epoch, fresh->generation);
   const std::lock_guard lock(view_mutex_);
   view_ = std::move(fresh);
   view_made_at_ = now;

@@ -54,6 +54,7 @@ class coordinator_shell final {
   coordinator::core core_;
   coordinator_world world_;
   event_log& log_;
+  const log_level configured_level_;
   coordinator::control_sink* sink_ = nullptr;        // null until start()
   std::deque<coordinator::record_written> written_;  // answers of the disk, not yet told
 

@@ -12,6 +12,7 @@
 #include "actors/config/input_error.hpp"
 #include "actors/control/coordinator_host.hpp"
 #include "actors/http/coordinator_probe.hpp"
+#include "actors/http/debug_pages.hpp"
 #include "actors/http/pages.hpp"
 #include "actors/process/exit_watchdog.hpp"
 #include "actors/process/random.hpp"
@@ -26,6 +27,8 @@
 #include "coordinator/record_store.hpp"
 #include "coordinator/rpc/rpc_server.hpp"
 #include "coordinator/rpc/tier_document.hpp"
+#include "transport/waits/flight_file.hpp"
+#include "transport/waits/wait_document.hpp"
 #include "eplb/plan_file.hpp"
 #include "coordinator/resolution/resolve.hpp"
 #include "coordinator/resolution/tier_request.hpp"
@@ -127,48 +130,67 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   return o;
 }
 
-std::vector<http::page> pages_of(const actors::coordinator_host& host,
-                                 const coordinator::rpc_server& rpc, const event_log& log,
-                                 std::function<http::border_figures()> border) {
-  return {
-      // The view is made anew by every tick of the actor: an old one means that it hangs.
-      {"/livez", [&host] { return http::livez(host.view_age() < k_actor_hangs_after); }},
-      {"/readyz",
-       [&host] {
-         const auto v = host.view();
-         return http::readyz(v->ready, v->not_ready_reasons);
-       }},
-      {"/metrics",
-       [&host, &rpc, &log, border = std::move(border)] {
-         return http::metrics_page(http::coordinator_metrics(
-             *host.view(), {.log_lines_dropped = log.dropped(),
-                            .mailbox_depth = host.mailbox_depth(),
-                            .calls_overloaded = rpc.counters().calls_overloaded,
-                            .border = border()}));
-       }},
-      {"/version", [] { return http::version_page(); }},
-      {"/debug/placement",
-       [&host]() -> http::response {
-         auto document = coordinator::placement_document(*host.view());
-         if (!document) return {503, "text/plain; charset=utf-8", document.error().text + "\n"};
-         return {200, "application/json", std::move(*document)};
-       }},
-      {"/debug/resolution",
-       [&host]() -> http::response {
-         const auto resolved = host.view()->resolved;
-         if (resolved == nullptr)
-           return {503, "text/plain; charset=utf-8", "nothing is resolved yet\n"};
-         return {200, "application/json", resolution::readable_json(*resolved)};
-       }},
-      {"/", [&host] { return http::coordinator_status_page(*host.view()); }},
+// What the pages show. Requires: all outlive the server.
+struct page_sources {
+  const actors::coordinator_host& host;
+  const coordinator::rpc_server& rpc;
+  const event_log& log;
+  const coordinator::gateway* gateway;  // null = off
+  const std::string& config;            // --print-config's document
+  std::function<http::border_figures()> border;
+};
+
+std::vector<http::page> pages_of(const page_sources& from) {
+  const actors::coordinator_host& host = from.host;
+  const coordinator::gateway* gateway = from.gateway;
+  std::vector<http::page> pages =
+      http::status_pages([&host] { return coordinator::status_document(*host.view()); });
+  // The view is made anew by every tick of the actor: an old one means that it hangs.
+  pages.push_back(
+      {"/livez", [&host] { return http::livez(host.view_age() < k_actor_hangs_after); }});
+  pages.push_back({"/readyz", [&host] {
+                     const auto v = host.view();
+                     return http::readyz(v->ready, v->not_ready_reasons);
+                   }});
+  pages.push_back({"/metrics", [&host, &rpc = from.rpc, &log = from.log, border = from.border] {
+                     return http::metrics_page(http::coordinator_metrics(
+                         *host.view(), {.log_lines_dropped = log.dropped(),
+                                        .mailbox_depth = host.mailbox_depth(),
+                                        .calls_overloaded = rpc.counters().calls_overloaded,
+                                        .border = border()}));
+                   }});
+  pages.push_back({"/version", [] { return http::version_page(); }});
+  const auto debug = [&pages](std::string_view name, std::function<expected<std::string>()> text) {
+    pages.push_back(http::debug_page(name, std::move(text)));
   };
+  debug("config", [&config] { return config; });
+  debug("placement", [&host] { return coordinator::placement_document(*host.view()); });
+  debug("experts", [&host] { return coordinator::experts_document(*host.view()); });
+  debug("environment", [&host] { return coordinator::environments_document(*host.view()); });
+  debug("resolution", [&host]() -> expected<std::string> {
+    const auto resolved = host.view()->resolved;
+    if (resolved == nullptr) return fail(reason::not_ready, "nothing is resolved yet");
+    return resolution::readable_json(*resolved);
+  });
+  const auto of_gateway = [gateway](auto document) -> std::function<expected<std::string>()> {
+    return [gateway, document]() -> expected<std::string> {
+      if (gateway == nullptr) return fail(reason::not_enabled, "the gateway");
+      return document(gateway->waits(), "worker", monotonic_now());
+    };
+  };
+  debug("waits", of_gateway(&transport::waits_document));
+  debug("flight", of_gateway(&transport::flight_document));
+  return pages;
 }
 
 // What a running coordinator is made of, in the order in which it is made.
 class coordinator_process final {
  public:
-  coordinator_process(const config::settings& s, event_log& log, ending& end)
-      : settings_(s), log_(log), ending_(end) {}
+  coordinator_process(const config::loaded& loaded, event_log& log, ending& end)
+      : settings_(loaded.values),
+        config_document_(config::print_json(loaded)),
+        log_(log),
+        ending_(end) {}
 
   expected<listening> start() {
     if (settings_.model.path.empty()) {
@@ -295,13 +317,29 @@ class coordinator_process final {
                   host_->post(coordinator::late_report{late.session, late.incarnation, late.worker,
                                                        late.worker_incarnation});
                 },
-            .router = [this](std::size_t moe_index) { return routers_->get(moe_index); }});
+            .router = [this](std::size_t moe_index) { return routers_->get(moe_index); },
+            .on_timeout = [this](const transport::wait_record& wait,
+                                 const transport::wait_ring& ring) { tell_timeout(wait, ring); }});
     return {};
   }
 
   http::border_figures border() const {
     const std::lock_guard lock(security_mutex_);
     return border_figures_of(rpc_->counters(), security_);
+  }
+
+  // On a session's thread. The error goes to its client; here stands what the client is not told.
+  void tell_timeout(const transport::wait_record& wait, const transport::wait_ring& ring) {
+    const bool kept = flight_.write(ring, "worker", monotonic_now());
+    log_.warn("wait_timeout", {{"peer", fmt::format("worker {}", wait.peer)},
+                               {"session", wait.session.value},
+                               {"layer", wait.layer.value},
+                               {"step", wait.step},
+                               {"micro_batch", wait.micro_batch},
+                               {"bytes_due", wait.bytes_due},
+                               {"bytes_seen", wait.bytes_seen},
+                               {"age_us", wait.age / k_microsecond},
+                               {"flight", kept ? "written" : "not written again yet"}});
   }
 
   expected<listening> listen() {
@@ -316,7 +354,12 @@ class coordinator_process final {
     if (!control) return tl::unexpected(control.error());
     l.control = config::endpoint_text(*control);
     auto http = http::http_server::start(*config::parse_endpoint(settings_.http.listen),
-                                         pages_of(*host_, *rpc_, log_, [this] { return border(); }));
+                                         pages_of({.host = *host_,
+                                                   .rpc = *rpc_,
+                                                   .log = log_,
+                                                   .gateway = gateway_.get(),
+                                                   .config = config_document_,
+                                                   .border = [this] { return border(); }}));
     if (!http) return tl::unexpected(http.error());
     http_ = std::move(*http);
     l.http = config::endpoint_text(http_->address());
@@ -324,6 +367,7 @@ class coordinator_process final {
   }
 
   const config::settings& settings_;
+  const std::string config_document_;
   event_log& log_;
   ending& ending_;
   mutable std::mutex security_mutex_;  // guards security_.rpc once the process serves
@@ -333,6 +377,7 @@ class coordinator_process final {
   std::unique_ptr<router_shelf> routers_;
   std::unique_ptr<coordinator::record_store> store_;
   std::unique_ptr<transport::Communication> carrier_;
+  transport::flight_file flight_{settings_.coordinator.state_dir + "/flight.json"};
   std::unique_ptr<coordinator::gateway> gateway_;
   std::unique_ptr<actors::actor_world> world_;
   std::unique_ptr<coordinator::rpc_server> rpc_;
@@ -343,10 +388,10 @@ class coordinator_process final {
 
 }  // namespace
 
-expected<void> run_coordinator(const config::settings& settings, event_log& log, stop_signal& stop,
+expected<void> run_coordinator(const config::loaded& loaded, event_log& log, stop_signal& stop,
                                const std::function<void(const listening&)>& on_listening) {
   ending end(stop);
-  coordinator_process process(settings, log, end);
+  coordinator_process process(loaded, log, end);
   const auto started = process.start();
   if (!started) return tl::unexpected(started.error());
   log.info("listening",
@@ -355,7 +400,7 @@ expected<void> run_coordinator(const config::settings& settings, event_log& log,
   stop.on_hangup([&process] { process.renew_certificates(); });
   stop.wait();
   stop.on_hangup({});
-  const exit_watchdog watchdog(log, "coordinator", settings.drain.timeout + k_teardown_limit);
+  const exit_watchdog watchdog(log, "coordinator", loaded.values.drain.timeout + k_teardown_limit);
   process.stop();
   log.info("stopped");
   return end.result();

@@ -10,6 +10,7 @@
 #include "actors/process/probe_environment.hpp"
 #include "schemas/base/limits.hpp"
 #include "schemas/resolution/documents.hpp"
+#include "transport/waits/wait_document.hpp"
 
 namespace moetier::roles {
 namespace {
@@ -297,6 +298,22 @@ http::worker_figures worker_machine::figures() const {
     f.layers.push_back(rows);
   }
   return f;
+}
+
+expected<std::string> worker_machine::waits_text() const {
+  const auto running = engine();
+  if (!running) return fail(reason::not_ready, "no backend is resolved yet");
+  return transport::waits_document(running->waits(), "source", monotonic_now());
+}
+
+expected<std::string> worker_machine::flight_text() const {
+  const auto running = engine();
+  if (!running) return fail(reason::not_ready, "no backend is resolved yet");
+  return transport::flight_document(running->waits(), "source", monotonic_now());
+}
+
+std::string worker_machine::environment_text() const {
+  return resolution::document_of(environment_);
 }
 
 bool worker_machine::alive() const noexcept {

@@ -52,6 +52,10 @@ class worker_machine final : public actors::worker_machinery {
 
   // For metrics; `core` is filled by the caller.
   http::worker_figures figures() const;
+  std::string environment_text() const;  // its document
+  // The flight recorder, summed up or whole; reason::not_ready before there is an engine.
+  expected<std::string> waits_text() const;
+  expected<std::string> flight_text() const;
   // False when the engine's tick stands still.
   bool alive() const noexcept;
 

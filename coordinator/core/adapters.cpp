@@ -99,7 +99,8 @@ void core::state::hear(member& from, const control::adapter_state& m, time_ns no
   if (!m.loaded) {
     adapter& a = found->second;
     log(log_event::level::error, "adapter_refused",
-        fmt::format("adapter {} worker {}: {}", a.held.name, from.name, m.text));
+        fmt::format("adapter {} worker {}: {}", a.held.name, from.name, m.text),
+        {.worker = from.name});
     a.problem = fmt::format("worker {}: {}", from.name, m.text);
     // One refusal ends a load; a complete one stays, off the list until that worker has it.
     const error why = make_error(reason::adapter_refused, a.held.name, a.problem);

@@ -128,6 +128,8 @@ void core::state::wake(time_ns now, duration_ns away) {
   patient_until = now + options.rejoin_limit;
 }
 
+void core::state::on(const set_log_level& e, time_ns) { log_level = e.level; }
+
 void core::state::on(const shut_down&, time_ns) {
   if (attempt && attempt->asked && !attempt->decided) {
     for (const auto& [name, m] : members) {
@@ -146,8 +148,13 @@ void core::state::stop(bool failed, std::string why) {
   emit(stopped{failed, std::move(why)});
 }
 
-void core::state::log(log_event::level severity, std::string name, std::string detail) {
-  emit(log_event{severity, std::move(name), std::move(detail)});
+void core::state::log(log_event::level severity, std::string name, std::string detail,
+                      log_subject about) {
+  if (severity != log_event::level::debug) {
+    recent.push_front({severity, name, detail, step_time});
+    if (recent.size() > k_events_shown) recent.pop_back();
+  }
+  emit(log_event{severity, std::move(name), std::move(detail), std::move(about)});
 }
 
 }  // namespace moetier::coordinator

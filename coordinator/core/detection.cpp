@@ -48,7 +48,7 @@ void core::state::hear(member& from, const control::heartbeat& m, time_ns now) {
     from.suspected = false;
   }
   if (was_stuck && !from.stuck && from.at == member_stage::joined) bring_in(from, false, now);
-  send(from, control::heartbeat_answer{m.sequence, durable.epoch, durable.generation});
+  send(from, control::heartbeat_answer{m.sequence, durable.epoch, durable.generation, log_level});
 }
 
 void core::state::hear(member& from, const control::load_report& m, time_ns) {

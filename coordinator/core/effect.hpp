@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "coordinator/core/event.hpp"
+#include "coordinator/core/log_event.hpp"
 #include "coordinator/core/record.hpp"
 #include "schemas/base/time.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
@@ -58,11 +59,6 @@ struct session_ended {
   session_id session;
   error why;
 };  // lapsed or fenced: tell its client
-struct log_event {
-  enum class level : std::uint8_t { debug, info, warn, error } severity = level::info;
-  std::string event;
-  std::string detail;
-};
 struct stopped {
   bool failed = false;
   std::string why;

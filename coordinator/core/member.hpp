@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ enum class member_stage : std::uint8_t {
 
 struct member {
   std::string name;
-  control::hello told;  // by the process in place, or by the last one
+  control::hello told;                             // by the process in place, or by the last one
+  std::shared_ptr<const std::string> environment;  // its document, out of `told`
   // its place; all zero before the first plan
   worker_id id;
   std::uint32_t first_slot = 0;

@@ -159,7 +159,8 @@ std::string core::state::mismatch_of(const control::hello& m) const {
 
 void core::state::refuse(link_number link, const control::hello& m, control::refused::why cause,
                          std::string text) {
-  log(log_event::level::error, "worker_refused", fmt::format("{}: {}", m.name, text));
+  log(log_event::level::error, "worker_refused", fmt::format("{}: {}", m.name, text),
+      {.worker = m.name});
   emit(send_to_worker{link, control::message(control::refused{
                                 cause, durable.epoch, {}, m.incarnation, std::move(text)})});
 }
@@ -170,6 +171,8 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
   const bool was_serving = place.at == member_stage::serving && same_process;
   if (place.in_group() && !was_serving) epoch_wanted = true;
   place.told = m;
+  place.environment =
+      std::make_shared<const std::string>(m.environment.begin(), m.environment.end());
   place.link = link;
   by_link[link] = place.name;
   place.at = member_stage::joined;
@@ -199,7 +202,7 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
     collecting_since = now;  // the first after a silence: the others get their time too
   }
   plan_failed = false;
-  log(log_event::level::info, "worker_joined", place.name);
+  log(log_event::level::info, "worker_joined", place.name, {.worker = place.name});
   send(place,
        control::welcome{place.id, m.incarnation, durable.epoch, place.first_slot, place.slots});
   learn_sources(place, now);
@@ -258,7 +261,7 @@ void core::state::on(const worker_link_lost& e, time_ns now) {
 // Its suspicion stays until the epoch without it is published: sources do without it meanwhile.
 void core::state::lose(member& gone, loss_cause cause, const std::string& why) {
   log(gone.leaving ? log_event::level::info : log_event::level::warn, "worker_lost",
-      fmt::format("{}: {}", gone.name, why));
+      fmt::format("{}: {}", gone.name, why), {.worker = gone.name});
   note_loss(gone, cause);
   if (gone.link) by_link.erase(*gone.link);
   gone.link.reset();
@@ -279,7 +282,8 @@ void core::state::lose(member& gone, loss_cause cause, const std::string& why) {
 }
 
 void core::state::quarantine(member& bad, const std::string& text) {
-  log(log_event::level::error, "worker_quarantined", fmt::format("{}: {}", bad.name, text));
+  log(log_event::level::error, "worker_quarantined", fmt::format("{}: {}", bad.name, text),
+      {.worker = bad.name});
   quarantined.push_back(bad.told.incarnation);
   if (quarantined.size() > k_quarantined_max) quarantined.pop_front();
   send(bad, control::refused{control::refused::why::load_failed, durable.epoch, durable.generation,

@@ -82,7 +82,7 @@ bool core::state::gives_exact_rows() const {
 void core::state::try_another(const member& from, const std::string& text) {
   if (plan || !attempt || attempt->decided || !resolved) return;
   log(log_event::level::error, "prepare_failed",
-      fmt::format("{} on {}: {}", resolved->winner, from.name, text));
+      fmt::format("{} on {}: {}", resolved->winner, from.name, text), {.worker = from.name});
   failures.push_back({resolved->winner, from.name, text});
   drop_attempt();
 }

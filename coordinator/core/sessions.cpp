@@ -184,8 +184,8 @@ void core::state::open_parked(time_ns now) {
     s.opened_at = now;
     s.lease_until = now + options.lease;
     log(log_event::level::info, "session_opened",
-        fmt::format("session {} source {} tenant {}", s.id.value, s.source.value,
-                    s.request.tenant));
+        fmt::format("session {} source {} tenant {}", s.id.value, s.source.value, s.request.tenant),
+        {.session = s.id});
     const auto at = sessions.emplace(s.id, std::move(s)).first;
     answer(e.token, grant_of(at->second));
   }
@@ -253,6 +253,7 @@ void core::state::answer_resumes(time_ns now) {
 void core::state::on(const renew_session& e, time_ns now) {
   if (session* s = find_session(e.session, e.incarnation)) {
     s->lease_until = now + options.lease;
+    s->use = e.use;
   } else if (!starting && !collecting) {
     emit(session_ended{e.session, make_error(reason::session_unknown, e.session.value)});
   }
@@ -273,7 +274,7 @@ void core::state::end_session(session_id id, error why) {
   }
   withdraw_attachment(s);
   free_sources.push_back(s.source);
-  log(log_event::level::info, "session_ended", why.text);
+  log(log_event::level::info, "session_ended", why.text, {.session = id});
   emit(session_ended{id, std::move(why)});
   sessions.erase(id);
 }

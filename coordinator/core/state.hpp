@@ -44,13 +44,16 @@ struct core::state {
   void settle(time_ns now);
   void wake(time_ns now, duration_ns away);
   void on(const time_passed&, time_ns now);
+  void on(const set_log_level& e, time_ns now);
   void on(const shut_down&, time_ns now);
   void stop(bool failed, std::string why);
   template <class Effect>
   void emit(Effect e) {
     out.emplace_back(std::in_place_type<Effect>, std::move(e));
   }
-  void log(log_event::level severity, std::string name, std::string detail);
+  control::log_threshold log_level = control::log_threshold::as_configured;  // workers are told
+  std::deque<event_view> recent;  // newest first; `age` is when it happened
+  void log(log_event::level severity, std::string name, std::string detail, log_subject about = {});
 
   // --- durable.cpp: the record, one write at a time ---
   record durable;                 // newest value known to be on disk

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/core/event.hpp"
+#include "coordinator/core/log_event.hpp"
 #include "schemas/base/deadline_class.hpp"
 #include "schemas/base/histogram.hpp"
 #include "schemas/base/ids.hpp"
@@ -15,6 +17,8 @@
 #include "transport/snapshot/routing_snapshot.hpp"
 
 namespace moetier::coordinator {
+
+inline constexpr std::size_t k_events_shown = 64;
 
 enum class worker_state : std::uint8_t {
   joining = 0,
@@ -53,6 +57,7 @@ struct worker_view {
   std::uint32_t first_slot = 0;
   std::uint32_t slots = 0;
   std::string backend;
+  std::shared_ptr<const std::string> environment;  // its document; null before it said hello
   duration_ns heartbeat_age = 0;
   std::uint64_t rows_total = 0;
   std::uint64_t calls_total = 0;
@@ -65,10 +70,19 @@ struct session_view {
   std::string tenant;
   bool thin = false;
   bool attached = false;
+  session_use use;  // as of its last renewal
   duration_ns age = 0;
   duration_ns lease_left = 0;
   deadline_class urgency = deadline_class::decode;
   std::uint64_t tokens_per_second = 0;  // its part of its tenant's rate; 0 = no limit
+};
+
+// Something that happened to the tier: what the log's line of it says.
+struct event_view {
+  log_event::level severity = log_event::level::info;
+  std::string event;   // "worker_lost"
+  std::string detail;  // one sentence, for people
+  duration_ns age = 0;
 };
 
 struct adapter_view {
@@ -107,6 +121,7 @@ struct tier_view {
   std::vector<loss_view> losses;             // the newest few, oldest first
   histogram_reading detections;              // of all losses, nanoseconds
   histogram_reading recoveries;
+  std::vector<event_view> events;                                 // the newest k_events_shown, newest first
   transport::snapshot_ptr snapshot;                               // newest published; null = none
   std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one
 };

@@ -27,6 +27,7 @@ worker_view view_of(const member& m, std::size_t layers, time_ns now) {
   v.incarnation = m.told.incarnation;
   v.first_slot = m.first_slot;
   v.slots = m.slots;
+  v.environment = m.environment;
   v.heartbeat_age = now - std::min(m.heard_at, now);
   v.rows_total = m.rows_total;
   v.calls_total = m.calls_total;
@@ -82,6 +83,7 @@ tier_view core::view(time_ns now) const {
                           .tenant = held.request.tenant,
                           .thin = held.request.thin,
                           .attached = held.attachment && !held.attach_token,
+                          .use = held.use,
                           .age = now - held.opened_at,
                           .lease_left = held.lease_until > now ? held.lease_until - now : 0,
                           .urgency = held.request.urgency.value_or(deadline_class::decode),
@@ -112,6 +114,8 @@ tier_view core::view(time_ns now) const {
   for (const auto& l : s.losses) v.losses.push_back(l.shown);
   v.detections = s.detections.read();
   v.recoveries = s.recoveries.read();
+  v.events.assign(s.recent.begin(), s.recent.end());
+  for (event_view& e : v.events) e.age = now - std::min(e.age, now);
   v.snapshot = s.published;
   v.resolved = s.resolved;
   return v;

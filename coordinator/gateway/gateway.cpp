@@ -35,8 +35,12 @@ void gateway::open(const thin_session_options& options, transport::snapshot_ptr 
       admitted = fail(reason::sequence, "open", "the gateway serves this session already");
     } else {
       sessions_.emplace(options.session, std::make_unique<thin_session>(
-                                             carrier_, board_, options_.router,
-                                             options_.report_late, options, std::move(done)));
+                                             carrier_, board_,
+                                             thin_session_hooks{.router = options_.router,
+                                                                .report_late = options_.report_late,
+                                                                .waits = waits_,
+                                                                .on_timeout = options_.on_timeout},
+                                             options, std::move(done)));
     }
   }
   if (!admitted) done(unexpected_error(admitted.error()));

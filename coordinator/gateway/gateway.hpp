@@ -21,6 +21,8 @@ struct gateway_options {
   // Told when a call of a session ended in TIMEOUT; hands over at once. Empty = nobody asks.
   std::function<void(const late_worker&)> report_late{};
   client::router_source router{};  // for sessions whose gate is on the tier; empty = there are none
+  // A call ended in TIMEOUT; on its session's thread.
+  std::function<void(const transport::wait_record&, const transport::wait_ring&)> on_timeout{};
 };
 
 class gateway final {
@@ -44,6 +46,7 @@ class gateway final {
   void on_snapshot(transport::snapshot_ptr snapshot);
   void on_suspicion(transport::suspicion_ptr suspicion);
 
+  const transport::wait_ring& waits() const noexcept { return waits_; }
   std::size_t sessions() const;  // served, not counting those that are ending
 
  private:
@@ -51,6 +54,7 @@ class gateway final {
 
   transport::Communication& carrier_;
   const gateway_options options_;
+  transport::wait_ring waits_;  // of all sessions
   client::snapshot_board board_;
   mutable std::mutex mutex_;
   std::map<session_id, std::unique_ptr<thin_session>> sessions_;

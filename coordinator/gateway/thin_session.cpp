@@ -10,14 +10,13 @@
 namespace moetier::coordinator {
 
 thin_session::thin_session(transport::Communication& carrier, const client::snapshot_board& board,
-                           const client::router_source& router,
-                           const std::function<void(const late_worker&)>& report_late,
-                           const thin_session_options& options, opened done)
+                           const thin_session_hooks& hooks, const thin_session_options& options,
+                           opened done)
     : options_(options),
       tokens_per_second_(options.tokens_per_second),
-      thread_([this, &carrier, &board, &router, &report_late, done = std::move(done)]() mutable {
+      thread_([this, &carrier, &board, hooks, done = std::move(done)]() mutable {
         pthread_setname_np(pthread_self(), "moetier-thin");
-        run(carrier, board, router, report_late, std::move(done));
+        run(carrier, board, hooks, std::move(done));
         const std::lock_guard lock(mutex_);
         finished_ = true;
       }) {}
@@ -73,9 +72,8 @@ bool thin_session::finished() const {
 }
 
 void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
-                       const client::router_source& router,
-                       const std::function<void(const late_worker&)>& report_late, opened done) {
-  const client::source_session_options wish{
+                       const thin_session_hooks& hooks, opened done) {
+  client::source_session_options wish{
       .session = options_.session,
       .source = options_.source,
       .incarnation = options_.incarnation,
@@ -91,11 +89,17 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
       .newest = [&board] { return board.newest(); },
       .suspicion = [&board] { return board.suspicion(); },
       .report_late =
-          [this, &report_late](worker_id worker, incarnation_id incarnation) {
-            if (report_late)
-              report_late({options_.session, options_.incarnation, worker, incarnation});
+          [this, hooks](worker_id worker, incarnation_id incarnation) {
+            if (hooks.report_late)
+              hooks.report_late({options_.session, options_.incarnation, worker, incarnation});
           },
-      .router = options_.gate_on_tier ? router : client::router_source{}};
+      .waits = &hooks.waits,
+      .router = options_.gate_on_tier ? hooks.router : client::router_source{}};
+  if (hooks.on_timeout) {
+    wish.on_timeout = [hooks](const transport::wait_record& wait) {
+      hooks.on_timeout(wait, hooks.waits);
+    };
+  }
   auto source = client::source_session::open(carrier, wish, board.newest());
   if (!source) return done(unexpected_error(source.error()));
   done(thin_place{(*source)->shape(), (*source)->address()});

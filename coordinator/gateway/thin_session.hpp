@@ -49,16 +49,22 @@ struct thin_session_options {
   std::size_t waiting_max = 2;          // calls behind the one that is served
 };
 
+// What a thin session shares with its gateway. Requires: the references outlive the session.
+struct thin_session_hooks {
+  const client::router_source& router;
+  const std::function<void(const late_worker&)>& report_late;
+  transport::wait_ring& waits;
+  const std::function<void(const transport::wait_record&, const transport::wait_ring&)>& on_timeout;
+};
+
 class thin_session final {
  public:
   using opened = std::function<void(expected<thin_place>)>;
   using forwarded = std::function<void(expected<client::thin_result>)>;
 
-  // Requires: the first four outlive this object; the board holds a snapshot.
+  // Requires: carrier and board outlive this object; the board holds a snapshot.
   thin_session(transport::Communication& carrier, const client::snapshot_board& board,
-               const client::router_source& router,
-               const std::function<void(const late_worker&)>& report_late,
-               const thin_session_options& options, opened done);
+               const thin_session_hooks& hooks, const thin_session_options& options, opened done);
   ~thin_session();  // end(), then waits for the call in service: until its deadline at most
   thin_session(const thin_session&) = delete;
   thin_session& operator=(const thin_session&) = delete;
@@ -81,8 +87,7 @@ class thin_session final {
   };
 
   void run(transport::Communication& carrier, const client::snapshot_board& board,
-           const client::router_source& router,
-           const std::function<void(const late_worker&)>& report_late, opened done);
+           const thin_session_hooks& hooks, opened done);
   expected<client::thin_result> serve(client::source_session& source, const job& call) const;
 
   const thin_session_options options_;

@@ -115,6 +115,9 @@ expected<kj::Promise<desk::thin_answer>> session_service::ask(rpc::Call::Reader 
                                          .top_k = top_k_,
                                          .gate_on_tier = gate_on_tier_});
   if (!copied) return unexpected_error(copied.error());
+  ++use_.calls;
+  use_.token_layers += copied->tokens;
+  use_.generation = desk_.snapshot()->generation;
   auto fork = desk_.forward(session_, std::move(*copied), limit).fork();
   auto branch = fork.addBranch();
   newest_.emplace(asked{client, request, kj::mv(fork)});
@@ -125,10 +128,16 @@ kj::Promise<void> session_service::renew(RenewContext context) {
   return answering(place_, context, "renew",
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                      if (ended_) return expected<void>(unexpected_error(*ended_));
+                     const auto said = context.getParams();
+                     if (!thin_) {
+                       use_ = {.calls = said.getCalls(),
+                               .token_layers = said.getTokenLayers(),
+                               .generation = generation_number(said.getGeneration())};
+                     }
                      if (const time_ns now = monotonic_now();
                          now - renewed_at_ >= k_renewal_pause) {
                        renewed_at_ = now;
-                       desk_.port().post(renew_session{session_, incarnation_});
+                       desk_.port().post(renew_session{session_, incarnation_, use_});
                      }
                      const std::uint64_t rate = desk_.rate_of(session_);
                      if (thin_) desk_.set_rate(session_, rate);

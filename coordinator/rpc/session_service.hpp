@@ -56,6 +56,7 @@ class session_service final : public rpc::Session::Server {
   bool connected_ = true;
   time_ns renewed_at_ = 0;
   std::optional<asked> newest_;
+  session_use use_;  // a thin one's is counted here, a direct one tells
 };
 
 }  // namespace moetier::coordinator

@@ -14,6 +14,22 @@
 namespace moetier::coordinator {
 namespace {
 
+expected<control::log_threshold> threshold_of(std::string_view name) {
+  using control::log_threshold;
+  constexpr std::pair<std::string_view, log_threshold> k_names[] = {
+      {"configured", log_threshold::as_configured},
+      {"debug", log_threshold::debug},
+      {"info", log_threshold::info},
+      {"warn", log_threshold::warn},
+      {"error", log_threshold::error},
+      {"off", log_threshold::off}};
+  for (const auto& [known, level] : k_names) {
+    if (known == name) return level;
+  }
+  return fail(reason::invalid_argument, "level", "another word",
+              "configured, debug, info, warn, error or off");
+}
+
 class admin_service final : public rpc::Admin::Server {
  public:
   explicit admin_service(const service_place& place) : desk_(place.the_desk), place_(place) {}
@@ -49,6 +65,22 @@ class admin_service final : public rpc::Admin::Server {
     return answering(place_, context, "adapters",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                        return write(context, adapters_document(*desk_.port().view()));
+                     });
+  }
+  kj::Promise<void> experts(ExpertsContext context) override {
+    return answering(place_, context, "experts",
+                     [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       return write(context, experts_document(*desk_.port().view()));
+                     });
+  }
+  kj::Promise<void> setLogLevel(SetLogLevelContext context) override {
+    return answering(place_, context, "set_log_level",
+                     [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       const auto told = context.getParams().getLevel();
+                       const auto level = threshold_of({told.cStr(), told.size()});
+                       if (!level) return expected<void>(unexpected_error(level.error()));
+                       desk_.port().post(set_log_level{*level});
+                       return expected<void>();
                      });
   }
   kj::Promise<void> loadAdapter(LoadAdapterContext context) override {

@@ -241,10 +241,13 @@ void put(messages::HeartbeatAnswer::Builder b, const heartbeat_answer& v) {
   b.setSequence(v.sequence);
   b.setEpoch(v.epoch.value);
   b.setGeneration(v.generation.value);
+  b.setLog(static_cast<std::uint8_t>(v.log));
 }
 
-heartbeat_answer take(messages::HeartbeatAnswer::Reader r, field_check&) {
-  return {r.getSequence(), epoch_number(r.getEpoch()), generation_number(r.getGeneration())};
+heartbeat_answer take(messages::HeartbeatAnswer::Reader r, field_check& check) {
+  check.require(r.getLog() <= static_cast<std::uint8_t>(log_threshold::off), "heartbeatAnswer.log");
+  return {r.getSequence(), epoch_number(r.getEpoch()), generation_number(r.getGeneration()),
+          static_cast<log_threshold>(r.getLog())};
 }
 
 void put(messages::LoadReport::Builder b, const load_report& v) {

@@ -47,6 +47,16 @@ enum class device_state : std::uint8_t {
   lost = 2  // it failed: this process computes nothing more and is about to end
 };
 
+// The least severe line that a worker writes, once somebody has set it while the tier runs.
+enum class log_threshold : std::uint8_t {
+  as_configured = 0,
+  debug = 1,
+  info = 2,
+  warn = 3,
+  error = 4,
+  off = 5
+};
+
 struct held_generation {
   generation_number generation;
   plan_hash plan;
@@ -215,6 +225,7 @@ struct heartbeat_answer {
   std::uint64_t sequence = 0;
   epoch_number epoch;
   generation_number generation;  // newest committed
+  log_threshold log = log_threshold::as_configured;
   bool operator==(const heartbeat_answer&) const = default;
 };
 struct load_report {  // worker -> coordinator, once a second while anything changed

@@ -368,7 +368,8 @@ TEST_F(rpc_session, documents_name_their_schema_and_are_made_from_the_view) {
   const auto placement = link->document(client::admin_document::placement, k_patience);
   ASSERT_TRUE(placement) << placement.error().text;
   EXPECT_EQ(placement->rfind(R"({"schema":"moetier.placement/1",)", 0), 0u) << *placement;
-  EXPECT_NE(placement->find(R"("plan":{"format":1)"), std::string::npos) << *placement;
+  EXPECT_NE(placement->find(R"("plan":{"schema":"moetier.plan_file/1")"), std::string::npos)
+      << *placement;
 }
 
 }  // namespace

@@ -150,7 +150,8 @@ class author final {
         return m;
       }
       case 14:
-        return heartbeat_answer{number(), epoch_number(number()), generation_number(number())};
+        return heartbeat_answer{number(), epoch_number(number()), generation_number(number()),
+                                static_cast<log_threshold>(number() % 6)};
       case 15: {
         load_report m;
         m.incarnation = incarnation_id(number());

@@ -389,6 +389,28 @@ RULES = (
         passes=(("workers/engine/a.cpp", "#include <mutex>"),),
     ),
     Rule(
+        "schema_name",
+        "a JSON document names its schema as moetier.NOUN/NUMBER",
+        pattern(
+            r"""schema\\?["']?\]?\s*[:,=]+\s*\\?["'](?!moetier\.[a-z][a-z_]*/[1-9][0-9]*\\?["'])[^"'{]""",
+            code=False,
+            where=lambda source: in_product(source) or source.folder == "deploy",
+        ),
+        catches=(
+            ("actors/a.cpp", 'json{{"schema", "moetier.status.v1"}}'),
+            ("actors/a.cpp", r'''text = "{\"schema\":\"moetier-plan/1\"}";'''),
+            ("deploy/a.json", '{"schema": "moetier.environment"}'),
+            ("eplb/a.cpp", 'constexpr const char* k_schema = "moetier_plan/1";'),
+        ),
+        passes=(
+            ("actors/a.cpp", 'json{{"schema", "moetier.log_level/1"}}'),
+            ("actors/a.cpp", r'''text = "{\"schema\":\"moetier.ready/1\",\"a\":1}";'''),
+            ("actors/a.cpp", r'''fmt::format(R"({{"schema":"{}","a":{}}})", name, a)'''),
+            ("actors/a.cpp", 'fields("schema", given);'),
+            ("deploy/a.json", '{"schema": "moetier.environment/1"}'),
+        ),
+    ),
+    Rule(
         "open_end",
         f"a {_TO_DO} carries an issue number, {_TO_DO}(#12), or does not exist",
         pattern(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b(?!\(#\d+\))", code=False),

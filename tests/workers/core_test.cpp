@@ -176,6 +176,20 @@ TEST(worker_core, a_heartbeat_answer_raises_the_epoch_and_never_lowers_it) {
   EXPECT_EQ(b.summary().epoch, epoch_number(8));
 }
 
+TEST(worker_core, a_log_level_is_obeyed_when_it_changes_and_not_with_every_beat) {
+  bench b;
+  b.join();
+  const auto told = [&b](control::log_threshold level) {
+    b.tell(control::heartbeat_answer{1, epoch_number(8), {}, level});
+    return b.all<set_log_level>().size();
+  };
+  EXPECT_EQ(told(control::log_threshold::as_configured), 0u);
+  EXPECT_EQ(told(control::log_threshold::debug), 1u);
+  EXPECT_EQ(told(control::log_threshold::debug), 1u);
+  EXPECT_EQ(b.all<set_log_level>()[0].level, control::log_threshold::debug);
+  EXPECT_EQ(told(control::log_threshold::as_configured), 2u);
+}
+
 TEST(worker_core, a_command_for_an_earlier_process_is_dropped) {
   bench b;
   b.join();

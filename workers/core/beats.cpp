@@ -29,6 +29,9 @@ void core::state::obey(const control::heartbeat_answer& m) {
     if (beats_sent.front().sequence == m.sequence) lease_from = beats_sent.front().at;
     beats_sent.pop_front();
   }
+  if (m.log == log_level) return;
+  log_level = m.log;
+  emit(set_log_level{m.log});
 }
 
 void core::state::obey(const control::probe& m) {

@@ -105,6 +105,9 @@ struct load_adapter {  // read it, then let the engine have it
 struct drop_adapter {
   std::uint32_t adapter = 0;
 };
+struct set_log_level {  // somebody set it while the tier runs
+  control::log_threshold level = control::log_threshold::as_configured;
+};
 struct drain_engine {};  // finish what is in flight, take nothing new
 struct log_event {
   enum class level : std::uint8_t { debug, info, warn, error } severity = level::info;
@@ -118,7 +121,7 @@ struct stopped {
 
 using effect = std::variant<send, drop_link, load_plan, cancel_load, serve_generation,
                             release_pages, attach_source, detach_source, load_adapter, drop_adapter,
-                            drain_engine, log_event, stopped>;
+                            set_log_level, drain_engine, log_event, stopped>;
 using effects = std::vector<effect>;
 
 }  // namespace moetier::workers

@@ -72,6 +72,7 @@ struct core::state {
   time_ns heard_at = 0;     // when the coordinator was heard last
   time_ns reported_at = 0;  // when a load report was sent last
   bool load_changed = false;
+  control::log_threshold log_level = control::log_threshold::as_configured;  // as last told
 
   bool leaving = false;
   bool drain_asked = false;

@@ -62,6 +62,8 @@ class engine::loop {
     if (thread_.joinable()) thread_.join();
   }
 
+  const transport::wait_ring& waits() const noexcept { return waits_; }
+
   void post(engine_command command) {
     mail_.post(std::move(command));
     half_.wake();
@@ -146,14 +148,25 @@ class engine::loop {
       return now;
     }
     busy_since_.store(now, std::memory_order_relaxed);
-    const status answered = layer_.serve(work);
+    transport::wait_record wait{.peer = work.source.value,
+                                .session = work.key.session,
+                                .step = work.key.step,
+                                .layer = work.key.layer,
+                                .micro_batch = work.key.micro_batch,
+                                .chunk = work.key.chunk,
+                                .attempt = work.key.attempt,
+                                .bytes_due = work.hidden.size(),
+                                .bytes_seen = work.hidden.size()};
+    wait.outcome = layer_.serve(work);
     busy_since_.store(0, std::memory_order_relaxed);
     ended_.fetch_add(1, std::memory_order_relaxed);
     rows_.store(layer_.rows_total(), std::memory_order_relaxed);
-    const time_ns end = monotonic_now();
+    wait.ended = monotonic_now();
+    wait.age = wait.ended - now;
+    waits_.record(wait);
     // What was refused before it was computed says nothing about the next call's time.
-    if (answered == status::ok) waiting_.served(end - now, end);
-    return end;
+    if (wait.outcome == status::ok) waiting_.served(wait.age, wait.ended);
+    return wait.ended;
   }
 
   void obey() {
@@ -243,6 +256,8 @@ class engine::loop {
   std::atomic<std::uint64_t> rows_{0};
   std::atomic<time_ns> busy_since_{0};
 
+  transport::wait_ring waits_;
+
   // Engine thread only.
   std::vector<incarnation_id> attached_;  // by source id; 0 = none
   std::optional<generation_number> release_;
@@ -287,5 +302,6 @@ engine_progress engine::progress(bool with_counts) { return loop_->progress(with
 std::uint64_t engine::tick() const noexcept { return loop_->tick(); }
 transport::carrier_counters engine::carrier() const { return loop_->carrier(); }
 queue_figures engine::queue() const noexcept { return loop_->queue(); }
+const transport::wait_ring& engine::waits() const noexcept { return loop_->waits(); }
 
 }  // namespace moetier::workers

@@ -48,6 +48,14 @@ TEST(command_line, global_flags_stand_on_either_side_of_the_command) {
   EXPECT_EQ(accepted({"--address", "h:1", "status"}).address, "h:1");
   EXPECT_EQ(accepted({"status", "--address", "h:1"}).address, "h:1");
   EXPECT_EQ(accepted({"placement", "show", "--address", "h:1"}).what, command::placement_show);
+  EXPECT_EQ(accepted({"placement", "heatmap", "--layer", "3", "--top", "5"}).heatmap.layer, 3U);
+  EXPECT_FALSE(accepted({"placement", "heatmap"}).heatmap.layer);
+  EXPECT_EQ(accepted({"status", "--watch", "--interval", "200ms"}).watch.interval,
+            200 * k_millisecond);
+  EXPECT_EQ(refused({"status", "--interval", "2s"}), exit_code::usage);
+  EXPECT_EQ(refused({"status", "--watch", "--interval", "1ms"}), exit_code::usage);
+  EXPECT_EQ(accepted({"log-level", "debug"}).log_level, "debug");
+  EXPECT_EQ(refused({"log-level", "loud"}), exit_code::usage);
   EXPECT_EQ(accepted({"bench", "tier", "--repeat", "10"}).bench.calls, 10U);
   EXPECT_EQ(accepted({"bench", "tier", "--load", "zipf:1.5"}).bench.load.alpha, 1.5);
   EXPECT_EQ(refused({"bench", "tier", "--load", "even"}), exit_code::usage);

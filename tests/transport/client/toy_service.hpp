@@ -52,7 +52,8 @@ class toy_link final : public tier_link {
                            .top_k = wish.top_k == 0 ? tier_.shape.top_k : wish.top_k,
                            .call_deadline = 60 * k_second,
                            .tokens_per_second = nullptr,
-                           .snapshot = tier_.newest};
+                           .snapshot = tier_.newest,
+                           .use = std::make_shared<session_use>()};
   }
   expected<void> attach(session_id session, const transport::source_shape&,
                         const transport::member_address&, duration_ns) override {
@@ -80,6 +81,7 @@ class toy_link final : public tier_link {
   expected<std::string> load_adapter(const std::string&, const std::string&, duration_ns) override {
     return fail(reason::not_enabled, "lora");
   }
+  expected<void> set_log_level(const std::string&, duration_ns) override { return {}; }
   expected<std::string> drop_adapter(const std::string&, duration_ns) override {
     return fail(reason::not_enabled, "lora");
   }

@@ -107,6 +107,9 @@ typedef struct moetier_service_options {
   const moetier_tls* tls;      /* NULL = in the clear */
   uint64_t connect_timeout_ns; /* 0 = 5 s */
   uint64_t model_fingerprint;  /* 0 = any */
+  /* When a call ends in MOETIER_TIMEOUT, the library's newest 4096 waits go into this file as JSON
+   * (whom it waited for, bytes due and seen, age), at most every 10 s. NULL: they are not written. */
+  const char* flight_file;
 } moetier_service_options;
 
 typedef struct moetier_model_info {

@@ -72,22 +72,28 @@ expected<std::unique_ptr<service>> service::open(const moetier_service_options& 
                 fmt::format("{:016x}", served));
   }
   return std::unique_ptr<service>(
-      new service(std::move(world), std::move(*link),
-                  options.tenant == nullptr ? "default" : options.tenant, std::move(*first)));
+      new service(std::move(world), std::move(*link), options, std::move(*first)));
 }
 
-service::service(service_world world, std::unique_ptr<client::tier_link> link, std::string tenant,
-                 transport::snapshot_ptr first)
+service::service(service_world world, std::unique_ptr<client::tier_link> link,
+                 const moetier_service_options& options, transport::snapshot_ptr first)
     : world_(std::move(world)),
-      tenant_(std::move(tenant)),
+      tenant_(options.tenant == nullptr ? "default" : options.tenant),
       first_(std::move(first)),
       link_(std::move(link)) {
+  if (options.flight_file != nullptr) {
+    flight_file_ = std::make_unique<transport::flight_file>(options.flight_file);
+  }
   routers_ = std::make_unique<client::router_cache>(*link_);
   for (const layer_id layer : first_->model.moe_layers) layers_.push_back(layer.value);
   link_->on_event([this](client::link_event event, session_id which) { hear(event, which); });
 }
 
 service::~service() = default;
+
+void service::on_timeout() noexcept {
+  if (flight_file_) flight_file_->write(waits_, "worker", monotonic_now());
+}
 
 expected<moetier_model_info> service::info() {
   transport::snapshot_ptr newest = link_->newest();

@@ -101,7 +101,9 @@ expected<std::unique_ptr<session>> session::open(service& owner,
       .report_late =
           [&link, id = lease.session](worker_id worker, incarnation_id incarnation) {
             link.report_late(id, worker, incarnation);
-          }};
+          },
+      .waits = &owner.waits(),
+      .on_timeout = [&owner](const transport::wait_record&) { owner.on_timeout(); }};
   if (wish.gate_on_tier) {
     source.router = [&owner, layers = lease.snapshot->model.moe_layers](std::size_t index) {
       return owner.router(layers[index]);
@@ -331,6 +333,9 @@ expected<void> session::collect(moetier_ticket ticket, const moetier_result& res
     c->tokens += p.tokens;
     if (!ended) ++c->failures;
   }
+  granted_.use->calls.store(all_.calls, std::memory_order_relaxed);
+  granted_.use->token_layers.store(all_.tokens, std::memory_order_relaxed);
+  granted_.use->generation.store(source_->snapshot().generation.value, std::memory_order_relaxed);
   if (!ended && !step_failure_) step_failure_ = ended.error().code;
   write_word(u, ended ? status::ok : ended.error().code);
   return ended;

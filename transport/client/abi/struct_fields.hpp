@@ -24,8 +24,8 @@ inline bool is_boundary(const moetier_tls& s, std::uint32_t size) noexcept {
 }
 
 inline bool is_boundary(const moetier_service_options& s, std::uint32_t size) noexcept {
-  const auto& [a, b, c, d, e, f, g] = s;
-  return is_between(size, s, a, b, c, d, e, f, g);
+  const auto& [a, b, c, d, e, f, g, h] = s;
+  return is_between(size, s, a, b, c, d, e, f, g, h);
 }
 
 inline bool is_boundary(const moetier_model_info& s, std::uint32_t size) noexcept {

@@ -204,6 +204,9 @@ kj::Promise<void> contact::beat() {
 void contact::renew(session_id id, session& s) {
   auto request = KJ_ASSERT_NONNULL(s.capability).renewRequest();
   write_call(request.initCall(), k_ping_limit);
+  request.setCalls(s.use->calls.load(std::memory_order_relaxed));
+  request.setTokenLayers(s.use->token_layers.load(std::memory_order_relaxed));
+  request.setGeneration(s.use->generation.load(std::memory_order_relaxed));
   connection_tasks_->add(request.send().then(
       [this, id](capnp::Response<rpc::Session::RenewResults>&& response) {
         const auto answer = read_status(response.getStatus());
@@ -376,6 +379,7 @@ expected<session_granted> contact::take_grant(rpc::Tier::Grant::Reader grant) {
   granted.tokens_per_second =
       std::make_shared<std::atomic<std::uint64_t>>(grant.getTokensPerSecond());
   granted.snapshot = std::move(*snapshot);
+  granted.use = std::make_shared<session_use>();
   return granted;
 }
 

@@ -51,6 +51,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
   reply<std::string> document(admin_document which, duration_ns limit);
   reply<std::string> load_adapter(std::string name, std::string path, duration_ns limit);
   reply<std::string> drop_adapter(std::string name, duration_ns limit);
+  reply<void> set_log_level(std::string level, duration_ns limit);
 
   void report_late(session_id session, worker_id worker, incarnation_id incarnation);
 
@@ -64,6 +65,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
     duration_ns lease = 0;
     duration_ns call_deadline = 0;
     std::shared_ptr<std::atomic<std::uint64_t>> tokens_per_second;
+    std::shared_ptr<session_use> use;
     kj::Maybe<rpc::Session::Client> capability;
     std::uint64_t number = 0;    // connection of the capability
     std::optional<error> ended;  // by the coordinator

@@ -92,6 +92,10 @@ class link final : public tier_link {
     return ask<std::string>([=](contact& c) { return c.drop_adapter(name, limit); });
   }
 
+  expected<void> set_log_level(const std::string& level, duration_ns limit) override {
+    return ask<void>([=](contact& c) { return c.set_log_level(level, limit); });
+  }
+
   transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
                                      duration_ns limit) override {
     return news_.snapshots.wait_newer(seen, limit);

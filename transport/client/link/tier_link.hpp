@@ -43,6 +43,14 @@ struct session_wish {
   std::optional<deadline_class> urgency{};  // none: the tenant's highest
 };
 
+// What a session's owner says of its work; its renewals carry it to the coordinator. Written by the
+// session's owner, read by the link's thread.
+struct session_use {
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint64_t> token_layers{0};
+  std::atomic<std::uint64_t> generation{0};
+};
+
 struct session_granted {
   session_id session;
   source_id source;
@@ -55,6 +63,7 @@ struct session_granted {
   // Tokens of steps a second, 0 = no limit; each renewal writes it anew. Never null.
   std::shared_ptr<std::atomic<std::uint64_t>> tokens_per_second;
   transport::snapshot_ptr snapshot;  // never null
+  std::shared_ptr<session_use> use;  // never null
 };
 
 enum class link_event : std::uint8_t {
@@ -88,7 +97,7 @@ struct thin_result {
   epoch_number epoch;
 };
 
-enum class admin_document : std::uint8_t { status, placement, resolution, adapters };
+enum class admin_document : std::uint8_t { status, placement, resolution, adapters, experts };
 
 class tier_link {
  public:
@@ -118,6 +127,9 @@ class tier_link {
   virtual expected<std::string> load_adapter(const std::string& name, const std::string& path,
                                              duration_ns limit) = 0;
   virtual expected<std::string> drop_adapter(const std::string& name, duration_ns limit) = 0;
+
+  // Of the coordinator and all workers: "configured", "debug", "info", "warn", "error" or "off".
+  virtual expected<void> set_log_level(const std::string& level, duration_ns limit) = 0;
 
   // Called on the link's thread; must return at once.
   virtual void on_event(std::function<void(link_event, session_id)> sink) = 0;

@@ -349,7 +349,9 @@ void session::progress() {
     for (const auto& report : std::span(reports).first(count)) {
       bool taken = false;
       for (clocked& c : tickets_) {
-        if (c.call.outstanding()) taken = taken || c.call.take_return(report, *half_, workers_);
+        if (taken || !c.call.outstanding()) continue;
+        taken = c.call.take_return(report, *half_, workers_);
+        if (taken) record_answer(c);
       }
       // Of an exchange that was given up meanwhile.
       if (!taken) half_->release(report.ticket);
@@ -424,6 +426,7 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
     }
     if (!c.call.failure()) await(c.deadline);
     if (!c.call.failure()) continue;
+    record_failure(c);
     expected<void> chosen;
     if (replay(c, chosen)) {
       c.call.collect_into(result);
@@ -458,6 +461,52 @@ expected<void> session::finish(clocked& c, const layer_result& result) {
   end_ = {.attempt = attempt_, .age = c.times.total};
   c.call.end();
   return {};
+}
+
+// --- flight recorder ----------------------------------------------------------------------------
+
+void session::record_answer(const clocked& c) noexcept {
+  if (options_.waits == nullptr) return;
+  const answered_exchange& a = c.call.last_answer();
+  // What failed by being lost or late is recorded when the call gives up on it.
+  if (a.outcome == status::timeout || a.outcome == status::unavailable) return;
+  const time_ns now = monotonic_now();
+  options_.waits->record({.ended = now,
+                          .peer = a.worker.value,
+                          .session = options_.session,
+                          .step = step_,
+                          .layer = c.names.layer,
+                          .micro_batch = c.names.micro_batch,
+                          .chunk = a.chunk,
+                          .attempt = attempt_,
+                          .outcome = a.outcome,
+                          .bytes_due = a.bytes_due,
+                          .bytes_seen = a.bytes_seen,
+                          .age = now - c.submitted});
+}
+
+void session::record_failure(const clocked& c) {
+  const call_failure& f = c.call.failure();
+  if (options_.waits == nullptr || (f.kind != failure_kind::late && f.kind != failure_kind::lost)) {
+    return;
+  }
+  const time_ns now = monotonic_now();
+  const transport::wait_record wait{.ended = now,
+                                    .peer = f.worker.value,
+                                    .session = options_.session,
+                                    .step = step_,
+                                    .layer = c.names.layer,
+                                    .micro_batch = c.names.micro_batch,
+                                    .attempt = attempt_,
+                                    .outcome = status_of(f),
+                                    .bytes_due = f.bytes_due,
+                                    .bytes_seen = f.bytes_seen,
+                                    .age = now - c.submitted};
+  options_.waits->record(wait);
+  // A call that still has time is tried again; one that has not ends here.
+  if (f.kind == failure_kind::late && now >= c.deadline && options_.on_timeout) {
+    options_.on_timeout(wait);
+  }
 }
 
 // --- replay -------------------------------------------------------------------------------------

@@ -72,6 +72,8 @@ class session final : public source_session {
   expected<void> take_credit();
   void charge(const layer_call& call) noexcept;
   error refusal_of(const clocked& c, time_ns now) const;
+  void record_answer(const clocked& c) noexcept;
+  void record_failure(const clocked& c);
   unexpected_error poison(error why);
 
   source_session_options options_;

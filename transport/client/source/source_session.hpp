@@ -26,6 +26,7 @@
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
 #include "transport/snapshot/suspicion.hpp"
+#include "transport/waits/wait_ring.hpp"
 
 namespace moetier::client {
 
@@ -55,6 +56,10 @@ struct source_session_options {
   std::function<transport::suspicion_ptr()> suspicion{};
   // Never blocks: told when a call ends in TIMEOUT because this worker had not answered.
   std::function<void(worker_id, incarnation_id)> report_late{};
+  // Set: every wait for a worker is recorded there, and on_timeout hears of a call that ends in
+  // TIMEOUT, on the caller's thread. The ring outlives the session.
+  transport::wait_ring* waits = nullptr;
+  std::function<void(const transport::wait_record&)> on_timeout{};
   // Set: calls may come without logits and ids (gate = tier). Asked for every layer by open().
   router_source router{};
 };

@@ -12,6 +12,18 @@ namespace moetier::client {
 using transport::comm_status;
 using transport::split_part;
 
+status status_of(const call_failure& failure) noexcept {
+  switch (failure.kind) {
+    case failure_kind::none: return status::ok;
+    case failure_kind::late: return status::timeout;
+    case failure_kind::stale: return status::stale_generation;
+    case failure_kind::corrupt: return status::corrupt;
+    case failure_kind::refused: return failure.answered;
+    case failure_kind::lost: return status::unavailable;
+  }
+  return status::internal;
+}
+
 ticket::ticket(const ticket_shape& shape, const row_arithmetic& arithmetic)
     : shape_(shape),
       arithmetic_(arithmetic),
@@ -174,6 +186,11 @@ bool ticket::take_return(const transport::returned& report, transport::SourceHal
           report.rows == e.rows_due && report.payload.size() == e.rows_due * return_stride_ &&
           reinterpret_cast<std::uintptr_t>(report.payload.data()) % alignof(float) == 0;
       if (!failure && !whole) failure.kind = failure_kind::corrupt;
+      last_answer_ = {.worker = worker,
+                      .chunk = static_cast<std::uint16_t>(f.chunk),
+                      .bytes_due = e.rows_due * return_stride_,
+                      .bytes_seen = report.payload.size(),
+                      .outcome = status_of(failure)};
       if (failure) {
         half.release(e.handle);
         e.state = leg::none;

@@ -36,6 +36,18 @@ struct call_failure {
   explicit operator bool() const noexcept { return kind != failure_kind::none; }
 };
 
+// As a status of the outward list; none is ok, lost is UNAVAILABLE.
+status status_of(const call_failure& failure) noexcept;
+
+// One exchange that was answered: for the flight recorder.
+struct answered_exchange {
+  worker_id worker;
+  std::uint16_t chunk = 0;
+  std::uint64_t bytes_due = 0;
+  std::uint64_t bytes_seen = 0;
+  status outcome = status::ok;
+};
+
 // Sizes of a ticket's buffers; equal for all tickets of a session.
 struct ticket_shape {
   call_shape call;
@@ -78,6 +90,9 @@ class ticket final {
   // Takes over a report of the carrier; false if the exchange is not of this ticket.
   bool take_return(const transport::returned& report, transport::SourceHalf& half,
                    const worker_table& workers);
+
+  // What the newest report that was taken over said.
+  const answered_exchange& last_answer() const noexcept { return last_answer_; }
 
   // Where finished chunks are summed to from now on. Until then they are kept, or summed into a
   // buffer of the ticket if it sums early. Requires: the result fits tokens().
@@ -136,6 +151,7 @@ class ticket final {
   std::uint32_t chunks_summed_ = 0;
   worker_mask without_bank_ = 0;
   call_failure failure_;
+  answered_exchange last_answer_;
   layer_result result_;  // output null = not being collected
 
   call_rows rows_;

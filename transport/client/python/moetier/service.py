@@ -55,11 +55,13 @@ def _nanoseconds(name, seconds):
     return max(1, int(seconds * 1e9))
 
 
-def connect(address, tls=None, *, timeout=5.0, tenant=None, model_fingerprint=0):
-    """Connects to the coordinator at "host:port", inside TLS with a Tls, or at "unix:PATH"; returns a Service."""
+def connect(address, tls=None, *, timeout=5.0, tenant=None, model_fingerprint=0, flight_file=None):
+    """Connects to the coordinator at "host:port", inside TLS with a Tls, or at "unix:PATH"; returns a Service. When a
+    call ends in Timeout, the newest waits of this connection are written to `flight_file` as JSON."""
     options = _abi.ServiceOptions(address=str(address).encode(), tenant=None if tenant is None else tenant.encode(),
                                   connect_timeout_ns=_nanoseconds("timeout", timeout),
-                                  model_fingerprint=model_fingerprint)
+                                  model_fingerprint=model_fingerprint,
+                                  flight_file=None if flight_file is None else os.fsencode(flight_file))
     if tls is not None:
         paths = [None if path is None else os.fsencode(path) for path in Tls(*tls)[:3]]
         name = Tls(*tls).server_name

@@ -31,7 +31,8 @@ enum class command : std::uint8_t {
   plan,
   adapters_list,
   adapters_load,
-  adapters_drop
+  adapters_drop,
+  doctor
 };
 
 struct forward_options {
@@ -75,6 +76,12 @@ struct adapter_options {
   std::string directory;
 };
 
+struct doctor_options {
+  std::vector<std::string> peers;
+  std::string answer;     // empty = it asks
+  bool insecure = false;  // may answer on an address that is not loopback
+};
+
 struct command_line {
   command what = command::status;
   std::string config_file;
@@ -91,6 +98,7 @@ struct command_line {
   plan_options plan;
   plan_bench_options plan_bench;
   adapter_options adapter;
+  doctor_options doctor;
 };
 
 // Whether the words ask for JSON, even where they cannot be parsed.

@@ -17,6 +17,7 @@ namespace moetier::config {
 struct settings {
   struct {
     std::string path;               // a Hugging Face model directory
+    std::string nonfinite = "refuse";  // unquantised experts with NaN or infinity
     std::string quantise = "none";  // format in which unquantised experts are held
     struct {                        // texts; empty = as the family has it
       std::string method, scaling, epsilon, power, renormalise, groups, groups_kept;
@@ -27,6 +28,7 @@ struct settings {
     std::string control_listen = "127.0.0.1:7401";
     std::string state_dir = "/var/lib/moetier";
     std::string placement;      // plan file; empty = the default placement
+    std::string when_infeasible = "wait";  // what a first plan that cannot be made does
     std::uint32_t workers = 1;  // the first placement waits for so many; a plan file overrides it
   } coordinator;
   struct {

@@ -12,6 +12,7 @@
 #include "actors/http/worker_probe.hpp"
 #include "actors/process/exit_watchdog.hpp"
 #include "actors/process/random.hpp"
+#include "actors/process/service_notice.hpp"
 #include "actors/roles/ending.hpp"
 #include "actors/roles/worker_machine.hpp"
 
@@ -20,6 +21,7 @@ namespace {
 
 // Of taking everything down once drained: with the default drain.timeout, SIGTERM to exit is 5 s.
 constexpr duration_ns k_teardown_limit = 500 * k_millisecond;
+constexpr duration_ns k_manager_turn = 250 * k_millisecond;
 constexpr duration_ns k_drain_margin = 250 * k_millisecond;
 
 std::vector<http::page> pages_of(const std::string& name, const actors::worker_host& host,
@@ -57,6 +59,7 @@ workers::core_options core_options_from(const config::settings& s, incarnation_i
 expected<void> run_worker(const config::settings& s, event_log& log, stop_signal& stop,
                           const std::function<void(const listening&)>& on_listening) {
   ending end(stop);
+  service_notice manager;
   const incarnation_id incarnation(random_bits());
   auto machine = worker_machine::make(s, incarnation, log, end);
   if (!machine) return tl::unexpected(machine.error());
@@ -85,7 +88,11 @@ expected<void> run_worker(const config::settings& s, event_log& log, stop_signal
   log.info("listening", {{"http", where.http}});
   on_listening(where);
 
-  stop.wait();
+  while (!stop.wait(manager.wanted() ? k_manager_turn : 3600 * k_second)) {
+    const auto reasons = http::not_ready_reasons(host->summary());
+    manager.readiness(reasons.empty(), reasons);
+  }
+  manager.stopping();
   // A device that hangs must not hide why the process ends.
   const auto why = end.result();
   const exit_watchdog watchdog(log, "worker", s.drain.timeout + k_teardown_limit,

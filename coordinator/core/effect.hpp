@@ -59,6 +59,7 @@ struct log_event {
 struct stopped {
   bool failed = false;
   std::string why;
+  reason cause = reason::internal_error;  // of a failure
 };  // R11: a coordinator that met a higher epoch stops
 
 using effect = std::variant<send_to_worker, cut_worker_link, write_record, publish_snapshot,

@@ -15,6 +15,7 @@ struct certificate_paths {
 };
 
 struct certificate_facts {
+  std::string zone;  // "rpc": whose certificates; stands in each line
   certificate_paths paths;
   std::string problem{};      // first file that cannot be read as what it should be
   std::string common_name{};  // of the certificate
@@ -26,8 +27,8 @@ struct certificate_facts {
   std::string chain_problem{};  // OpenSSL's words; empty = the authority signed it
 };
 
-certificate_facts probe_certificates(const certificate_paths& paths);
-// certificate, certificate_key, certificate_chain.
+certificate_facts probe_certificates(std::string zone, const certificate_paths& paths);
+// certificate, certificate_key and certificate_chain of the zone.
 findings judge_certificates(const certificate_facts& f);
 
 }  // namespace moetier::doctor

@@ -77,8 +77,8 @@ std::string chain_problem(X509* certificate, X509* authority) {
 
 }  // namespace
 
-certificate_facts probe_certificates(const certificate_paths& paths) {
-  certificate_facts f{.paths = paths};
+certificate_facts probe_certificates(std::string zone, const certificate_paths& paths) {
+  certificate_facts f{.zone = std::move(zone), .paths = paths};
   f.now = static_cast<std::int64_t>(std::time(nullptr));
   if (paths.certificate.empty() || paths.key.empty() || paths.authority.empty()) return f;
   const x509 certificate = read_certificate(paths.certificate, f.problem);

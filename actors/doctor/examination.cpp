@@ -74,7 +74,7 @@ class examination final {
     add(judge_identity(probe_identity(root_)));
     add_ports();
     add(judge_certificates(
-        probe_certificates({s_.security.cert, s_.security.key, s_.security.ca})));
+        probe_certificates("rpc", {s_.security.cert, s_.security.key, s_.security.ca})));
     const model_facts model = probe_model(s_.model.path);
     add(judge_model(model));
     add(judge_bill(probe_bill(model, s_, probe_available_memory(root_))));

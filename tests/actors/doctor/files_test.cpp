@@ -62,7 +62,8 @@ TEST(doctor_ports, the_probe_meets_a_busy_port_and_a_foreign_address) {
 }
 
 certificate_facts good_certificate() {
-  return {.paths = {"a.pem", "a.key", "ca.pem"},
+  return {.zone = "rpc",
+          .paths = {"a.pem", "a.key", "ca.pem"},
           .problem = {},
           .common_name = "tier",
           .begins = 1000,
@@ -160,21 +161,23 @@ TEST(doctor_certificates, the_probe_reads_pairs_authorities_and_times) {
   save_key("other-key", other);
   folder.put("noise", "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n");
 
-  auto all = judge_certificates(probe_certificates({at("good"), at("key"), at("ca")}));
+  auto all = judge_certificates(probe_certificates("rpc", {at("good"), at("key"), at("ca")}));
   expect(all[0], verdict::pass, "common name tier, valid for ");
   expect(all[1], verdict::pass, "0600");
   expect(all[2], verdict::pass, "signed");
-  all = judge_certificates(probe_certificates({at("old"), at("other-key"), at("other-ca")}));
+  all = judge_certificates(probe_certificates("rpc", {at("old"), at("other-key"), at("other-ca")}));
   expect(all[0], verdict::fail, "expired");
   expect(all[1], verdict::fail, "another certificate's key");
   expect(all[2], verdict::fail, "not of");
+  EXPECT_NE(probe_certificates("rpc", {at("noise"), at("key"), at("ca")})
+                .problem.find("holds no certificate"),
+            std::string::npos);
   EXPECT_NE(
-      probe_certificates({at("noise"), at("key"), at("ca")}).problem.find("holds no certificate"),
+      probe_certificates("rpc", {at("good"), at("good"), at("ca")}).problem.find("private key"),
       std::string::npos);
-  EXPECT_NE(probe_certificates({at("good"), at("good"), at("ca")}).problem.find("private key"),
-            std::string::npos);
-  EXPECT_NE(probe_certificates({at("good"), at("key"), at("gone")}).problem.find("cannot be read"),
-            std::string::npos);
+  EXPECT_NE(
+      probe_certificates("rpc", {at("good"), at("key"), at("gone")}).problem.find("cannot be read"),
+      std::string::npos);
 }
 
 TEST(doctor_model, a_start_that_would_refuse_is_a_failure) {

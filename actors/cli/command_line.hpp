@@ -37,7 +37,8 @@ enum class command : std::uint8_t {
   plan,
   adapters_list,
   adapters_load,
-  adapters_drop
+  adapters_drop,
+  doctor
 };
 
 struct forward_options {
@@ -88,6 +89,12 @@ struct watch_options {
   duration_ns interval = k_second;
 };
 
+struct doctor_options {
+  std::vector<std::string> peers;
+  std::string answer;     // empty = it asks
+  bool insecure = false;  // may answer on an address that is not loopback
+};
+
 struct command_line {
   command what = command::status;
   std::string config_file;
@@ -108,6 +115,7 @@ struct command_line {
   watch_options watch;
   heatmap_options heatmap;
   std::string log_level;  // of the command of that name
+  doctor_options doctor;
 };
 
 // Whether the words ask for JSON, even where they cannot be parsed.

@@ -4,6 +4,7 @@
 // prints it and chooses the exit code. Thread: owner (main).
 
 #include "actors/cli/command_line.hpp"
+#include "actors/config/loader.hpp"
 #include "actors/config/settings.hpp"
 #include "schemas/base/error.hpp"
 
@@ -19,6 +20,7 @@ expected<exit_code> run_bench_tier(const command_line& line, const config::setti
 expected<exit_code> run_bench_kernels(const command_line& line);
 expected<exit_code> run_bench_plan(const command_line& line);
 expected<exit_code> run_plan(const command_line& line);
+expected<exit_code> run_doctor(const command_line& line, const config::loaded& settings);
 expected<exit_code> run_resolve(const command_line& line, const config::settings& settings);
 
 }  // namespace moetier::cli

@@ -13,6 +13,7 @@
 #include "actors/cli/commands.hpp"
 #include "actors/cli/error_document.hpp"
 #include "actors/config/endpoint.hpp"
+#include "actors/config/input_error.hpp"
 #include "actors/config/key_table.hpp"
 #include "actors/config/loader.hpp"
 #include "actors/config/up_settings.hpp"
@@ -152,7 +153,8 @@ int serve(const command_line& line, const config::loaded& loaded) {
   return code(exit_code_of(ended.error()));
 }
 
-int ask(const command_line& line, const config::settings& settings) {
+int ask(const command_line& line, const config::loaded& loaded) {
+  const config::settings& settings = loaded.values;
   const auto ended = [&]() -> expected<exit_code> {
     switch (line.what) {
       case command::status: return run_status(line);
@@ -161,6 +163,7 @@ int ask(const command_line& line, const config::settings& settings) {
       case command::log_level: return run_log_level(line);
       case command::forward: return run_forward(line, settings);
       case command::bench_tier: return run_bench_tier(line, settings);
+      case command::doctor: return run_doctor(line, loaded);
       case command::resolve: return run_resolve(line, settings);
       case command::plan: return run_plan(line);
       case command::bench_plan: return run_bench_plan(line);
@@ -171,8 +174,12 @@ int ask(const command_line& line, const config::settings& settings) {
       default: return fail(reason::internal_error, "no such command");
     }
   }();
-  if (!ended) return complain(ended.error(), exit_code_of(ended.error()), line.json);
-  return code(*ended);
+  if (ended) return code(*ended);
+  // Who asks nobody can exceed a limit by a file only.
+  const bool offline = line.what == command::plan || line.what == command::bench_plan ||
+                       (line.what == command::resolve && !line.resolve.live);
+  const error why = offline ? config::of_input_file(ended.error()) : ended.error();
+  return complain(why, exit_code_of(why), line.json);
 }
 
 int run(int argc, const char* const* argv) {
@@ -191,7 +198,7 @@ int run(int argc, const char* const* argv) {
   }
   const bool serves =
       line.what == command::up || line.what == command::coordinator || line.what == command::worker;
-  return serves ? serve(line, *loaded) : ask(line, loaded->values);
+  return serves ? serve(line, *loaded) : ask(line, *loaded);
 }
 
 }  // namespace

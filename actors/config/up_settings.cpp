@@ -34,6 +34,8 @@ up_settings up_settings_of(loaded given) {
                "default of up: a free port each");
   unless_given("coordinator.state_dir", coordinator.state_dir, "",
                "default of up: a temporary directory, removed at its end");
+  unless_given("coordinator.when_infeasible", coordinator.when_infeasible, "end",
+               "default of up: no other worker will come");
   for (const std::string_view key : {"worker.coordinator", "worker.name"}) {
     std::string& told = origin_of(s.tier, key);
     if (told != k_default) {

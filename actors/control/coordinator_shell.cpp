@@ -73,7 +73,7 @@ class coordinator_shell::doer final {
   }
   void operator()(const stopped& e) {
     visible_ = true;
-    shell_.world_.on_stopped(e.failed, e.why);
+    shell_.world_.on_stopped(e.failed, e.cause, e.why);
   }
 
  private:

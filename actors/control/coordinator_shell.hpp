@@ -30,7 +30,7 @@ struct coordinator_world {
   // Compare-and-set on the epoch, durable when it returns.
   std::function<expected<void>(epoch_number expected_epoch, const coordinator::record& value)>
       write_record;
-  std::function<void(bool failed, const std::string& why)> on_stopped;
+  std::function<void(bool failed, reason cause, const std::string& why)> on_stopped;
   client::router_source router{};  // any thread
 };
 

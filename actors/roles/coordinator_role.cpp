@@ -17,6 +17,7 @@
 #include "actors/process/exit_watchdog.hpp"
 #include "actors/process/random.hpp"
 #include "actors/roles/border.hpp"
+#include "actors/process/service_notice.hpp"
 #include "actors/roles/ending.hpp"
 #include "actors/roles/link_security.hpp"
 #include "actors/roles/router_shelf.hpp"
@@ -33,12 +34,14 @@
 #include "coordinator/resolution/resolve.hpp"
 #include "coordinator/resolution/tier_request.hpp"
 #include "kernels/routing/route.hpp"
+#include "schemas/base/limits.hpp"
 #include "schemas/model/config.hpp"
 #include "workers/weights/checkpoint.hpp"
 
 namespace moetier::roles {
 namespace {
 
+constexpr duration_ns k_manager_turn = 250 * k_millisecond;
 constexpr duration_ns k_actor_hangs_after = 3 * k_second;
 // Of taking everything down once drained: with the default drain.timeout, SIGTERM to exit is 5 s.
 constexpr duration_ns k_teardown_limit = 500 * k_millisecond;
@@ -80,6 +83,23 @@ coordinator::tenant_list tenants_from(const std::vector<config::tenant_settings>
   return list;
 }
 
+// Every session's opening carries a routing snapshot, tables and all, in one message: what is too
+// large for it could be served to nobody.
+expected<void> check_snapshot_size(const routing_tables& tables) {
+  constexpr std::size_t k_rest = std::size_t{256} * 1024;  // placement, shares, addresses
+  std::size_t bytes = 0;
+  for (const layer_routing& layer : tables.layers) {
+    bytes += layer.table.size() * sizeof(layer.table[0]) +
+             sizeof(float) * (layer.bias.size() + layer.expert_scale.size() +
+                              layer.table_weights.size() + layer.shared_gate.size());
+  }
+  if (bytes + k_rest <= k_rpc_message_bytes_max) return {};
+  return fail(reason::model_unsupported, "the size of routing tables, biases and token tables",
+              fmt::format("{} bytes", bytes),
+              fmt::format("at most {}, as each session gets them in one message",
+                          k_rpc_message_bytes_max - k_rest));
+}
+
 expected<coordinator::core_options> core_options_from(const config::settings& s,
                                                       const workers::checkpoint& files) {
   coordinator::core_options o;
@@ -89,6 +109,7 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   o.checkpoint_fingerprint = files.model().fingerprint;
   auto tables = files.read_routing_tables();
   if (!tables) return tl::unexpected(config::of_input_file(tables.error()));
+  if (auto fits = check_snapshot_size(*tables); !fits) return tl::unexpected(fits.error());
   o.routing_digest = routing_digest(files.routers_digest(), *tables);
   o.checkpoint_digest = files.digest();
   o.tables = std::make_shared<const routing_tables>(std::move(*tables));
@@ -102,6 +123,7 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
                                            : resolution::answer_mode::partial;
   o.hold_shared_experts = s.moe.shared_experts == "auto";
   o.lora = s.moe.lora == "on";
+  o.ends_when_infeasible = s.coordinator.when_infeasible == "end";
   o.workers_expected = s.coordinator.workers;
   if (!s.coordinator.placement.empty()) {
     auto text = read_text(s.coordinator.placement);
@@ -210,6 +232,11 @@ class coordinator_process final {
     auto store = coordinator::record_store::open(settings_.coordinator.state_dir);
     if (!store) return tl::unexpected(store.error());
     store_ = std::move(*store);
+    if (!store_->damage().empty()) {
+      log_.error("record_damaged",
+                 {{"what", store_->damage()},
+                  {"serves", store_->stored() ? "the record of the other file" : "no record"}});
+    }
     if (auto fits = check_stored(*served); !fits) return tl::unexpected(fits.error());
     auto files = workers::checkpoint::open(settings_.model.path, {.routers = true});
     if (!files) return tl::unexpected(config::of_input_file(files.error()));
@@ -218,6 +245,7 @@ class coordinator_process final {
     auto options = core_options_from(settings_, *files_);
     if (!options) return tl::unexpected(options.error());
     if (auto fits = check_stored(*options); !fits) return tl::unexpected(fits.error());
+    if (auto fits = check_plan_file(*options); !fits) return tl::unexpected(fits.error());
     if (auto made = open_gateway(); !made) return tl::unexpected(made.error());
 
     auto world = actors::actor_world::make(security_.control, log_);
@@ -230,9 +258,12 @@ class coordinator_process final {
             [this](epoch_number expected_epoch, const coordinator::record& value) {
               return store_->write(expected_epoch, value);
             },
-            [this](bool failed, const std::string& why) {
-              ending_.core_stopped(failed ? std::optional(make_error(reason::internal_error, why))
-                                          : std::nullopt);
+            [this](bool failed, reason cause, const std::string& why) {
+              if (!failed) return ending_.core_stopped(std::nullopt);
+              // Any other reason's sentence is whole already.
+              ending_.core_stopped(cause == reason::internal_error
+                                       ? make_error(cause, why)
+                                       : error{status_of(cause), cause, why});
             },
             [this](std::size_t moe_index) { return routers_->get(moe_index); }},
         log_);
@@ -256,6 +287,12 @@ class coordinator_process final {
     rpc_->renew(*renewed);
     const std::lock_guard lock(security_mutex_);
     security_.rpc = std::move(*renewed);
+  }
+
+  // What /readyz says, for the service manager.
+  void tell(service_notice& manager) const {
+    const auto v = host_->view();
+    manager.readiness(v->ready, v->not_ready_reasons);
   }
 
   // Admission stops, what is in flight ends, everything goes in the reverse order.
@@ -296,6 +333,28 @@ class coordinator_process final {
     };
     if (auto ok = fits("routers", options.routing_digest, stored->routing_digest); !ok) return ok;
     return fits("weight files", options.checkpoint_digest, stored->checkpoint_digest);
+  }
+
+  // A file that fits this model with no workers at all is not worth waiting for them. One that an
+  // older record outranks is told of by the core.
+  expected<void> check_plan_file(const coordinator::core_options& options) const {
+    if (options.placement_file_text.empty()) return {};
+    if (store_->stored() && store_->stored()->generation.value != 0) return {};
+    const auto slots =
+        eplb::slots_per_worker_of(options.placement_file_text, options.placement_file_name);
+    if (!slots) return tl::unexpected(slots.error());
+    std::vector<eplb::worker_span> spans;
+    std::uint32_t next = 0;
+    for (std::size_t i = 0; i < slots->size(); ++i) {
+      spans.push_back({worker_id(static_cast<std::uint16_t>(i)), fmt::format("worker@{}", i), next,
+                       (*slots)[i]});
+      next += (*slots)[i];
+    }
+    const auto placed = eplb::read_placed_plan(
+        options.placement_file_text, options.placement_file_name,
+        {options.model.experts, options.model.moe_layers, spans, options.model.fingerprint});
+    if (!placed) return tl::unexpected(placed.error());
+    return {};
   }
 
   expected<void> open_gateway() {
@@ -391,6 +450,7 @@ class coordinator_process final {
 expected<void> run_coordinator(const config::loaded& loaded, event_log& log, stop_signal& stop,
                                const std::function<void(const listening&)>& on_listening) {
   ending end(stop);
+  service_notice manager;
   coordinator_process process(loaded, log, end);
   const auto started = process.start();
   if (!started) return tl::unexpected(started.error());
@@ -398,8 +458,9 @@ expected<void> run_coordinator(const config::loaded& loaded, event_log& log, sto
            {{"rpc", started->rpc}, {"control", started->control}, {"http", started->http}});
   on_listening(*started);
   stop.on_hangup([&process] { process.renew_certificates(); });
-  stop.wait();
+  while (!stop.wait(manager.wanted() ? k_manager_turn : 3600 * k_second)) process.tell(manager);
   stop.on_hangup({});
+  manager.stopping();
   const exit_watchdog watchdog(log, "coordinator", loaded.values.drain.timeout + k_teardown_limit);
   process.stop();
   log.info("stopped");

@@ -50,7 +50,8 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
   }
   std::unique_ptr<worker_machine> m(new worker_machine(s, log, end));
   if (auto opened = m->open_device(); !opened) return tl::unexpected(opened.error());
-  auto checkpoint = workers::checkpoint::open(s.model.path);
+  auto checkpoint =
+      workers::checkpoint::open(s.model.path, {.serve_nonfinite = s.model.nonfinite == "serve"});
   if (!checkpoint) return tl::unexpected(config::of_input_file(checkpoint.error()));
   m->checkpoint_ = std::move(*checkpoint);
   auto carrier =
@@ -121,7 +122,14 @@ void worker_machine::start(std::function<void(workers::event)> post) {
                              .memory_max_bytes = memory_max_bytes()},
       [this](const resolution::resolution_report& resolved,
              const workers::expert_store_options& store) { return equip(resolved, store); },
-      post_, log_);
+      [this](workers::event e) {
+        if (const auto* failed = std::get_if<workers::plan_load_failed>(&e)) {
+          const std::lock_guard lock(mutex_);
+          load_error_ = failed->why;
+        }
+        post_(std::move(e));
+      },
+      log_);
 }
 
 void worker_machine::stop() {
@@ -248,6 +256,13 @@ void worker_machine::drain() {
 void worker_machine::stopped(bool failed, const std::string& why) {
   if (!failed) return ending_.core_stopped(std::nullopt);
   // The core ends by itself for one reason only: the weights of this process are not the tier's.
+  // What does not fit its memory is no fault of the files.
+  {
+    const std::lock_guard lock(mutex_);
+    if (load_error_ && load_error_->why == reason::memory_insufficient) {
+      return ending_.core_stopped(load_error_);
+    }
+  }
   ending_.core_stopped(error{status_of(reason::weight_mismatch), reason::weight_mismatch,
                              fmt::format("weights: {}", why)});
 }

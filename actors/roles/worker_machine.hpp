@@ -88,6 +88,7 @@ class worker_machine final : public actors::worker_machinery {
   workers::device_bill device_bill_;  // zeros without a device, or before a resolution
   std::uint64_t idle_tick_ = 0;       // stands for the engine's before there is one
   std::shared_ptr<const workers::generation_table> table_;
+  std::optional<error> load_error_;  // of the newest plan that could not be loaded
   workers::engine_progress progress_;
   mutable std::uint64_t seen_tick_ = 0;
   mutable time_ns tick_moved_at_ = 0;

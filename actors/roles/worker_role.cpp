@@ -13,6 +13,7 @@
 #include "actors/http/worker_probe.hpp"
 #include "actors/process/exit_watchdog.hpp"
 #include "actors/process/random.hpp"
+#include "actors/process/service_notice.hpp"
 #include "actors/roles/ending.hpp"
 #include "actors/roles/link_security.hpp"
 #include "actors/roles/worker_machine.hpp"
@@ -22,6 +23,7 @@ namespace {
 
 // Of taking everything down once drained: with the default drain.timeout, SIGTERM to exit is 5 s.
 constexpr duration_ns k_teardown_limit = 500 * k_millisecond;
+constexpr duration_ns k_manager_turn = 250 * k_millisecond;
 constexpr duration_ns k_drain_margin = 250 * k_millisecond;
 
 std::vector<http::page> pages_of(const std::string& name, const actors::worker_host& host,
@@ -67,6 +69,7 @@ expected<void> run_worker(const config::loaded& loaded, event_log& log, stop_sig
   const auto security = load_worker_security(s, log);
   if (!security) return tl::unexpected(security.error());
   if (auto safe = check_model_folder(s.model.path); !safe) return safe;
+  service_notice manager;
   const incarnation_id incarnation(random_bits());
   auto machine = worker_machine::make(s, incarnation, log, end);
   if (!machine) return tl::unexpected(machine.error());
@@ -95,7 +98,11 @@ expected<void> run_worker(const config::loaded& loaded, event_log& log, stop_sig
   log.info("listening", {{"http", where.http}});
   on_listening(where);
 
-  stop.wait();
+  while (!stop.wait(manager.wanted() ? k_manager_turn : 3600 * k_second)) {
+    const auto reasons = http::not_ready_reasons(host->summary());
+    manager.readiness(reasons.empty(), reasons);
+  }
+  manager.stopping();
   // A device that hangs must not hide why the process ends.
   const auto why = end.result();
   const exit_watchdog watchdog(log, "worker", s.drain.timeout + k_teardown_limit,

@@ -80,6 +80,7 @@ void core::state::start(time_ns now) {
       if (!report) return stop(true, report.error().text);
       resolved = std::make_shared<const resolution::resolution_report>(std::move(*report));
       plan = std::move(*parsed);
+      tell_unused_settings();
       for (const auto& span : plan->spans()) {
         member& m = members[span.name];
         m.name = span.name;
@@ -140,12 +141,12 @@ void core::state::on(const shut_down&, time_ns) {
   stop(false, "shut down");
 }
 
-void core::state::stop(bool failed, std::string why) {
+void core::state::stop(bool failed, std::string why, reason cause) {
   if (ended) return;
   ended = true;
   answer_all(make_error(reason::shutting_down, "the coordinator"));
   if (failed) log(log_event::level::error, "coordinator_stops", why);
-  emit(stopped{failed, std::move(why)});
+  emit(stopped{failed, std::move(why), cause});
 }
 
 void core::state::log(log_event::level severity, std::string name, std::string detail,

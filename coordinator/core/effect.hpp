@@ -62,6 +62,7 @@ struct session_ended {
 struct stopped {
   bool failed = false;
   std::string why;
+  reason cause = reason::internal_error;  // of a failure
 };  // R11: a coordinator that met a higher epoch stops
 
 using effect =

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "coordinator/core/state.hpp"
+#include "coordinator/resolution/backend_order.hpp"
 #include "coordinator/resolution/tier_request.hpp"
 #include "schemas/resolution/documents.hpp"
 
@@ -70,6 +71,29 @@ std::string core::state::unfit_for(const control::hello& m) const {
   if (answer.eligible()) return {};
   return fmt::format("it cannot run {}: {} {}", resolved->winner,
                      resolution::reject_name(answer.why), answer.detail);
+}
+
+// A committed plan keeps the backend and the format it was made for: another wish has no effect.
+void core::state::tell_unused_settings() {
+  const auto tell = [this](std::string_view setting, std::string_view wish, std::string_view kept) {
+    if (wish == kept) return;
+    log(log_event::level::warn, "setting_unused",
+        fmt::format("{} is {}, and the plan of the durable record keeps {}; a new "
+                    "coordinator.state_dir starts with the setting",
+                    setting, wish, kept));
+  };
+  const quant_kind wished = options.quantise.value_or(options.model.format.quant);
+  tell("model.quantise", quant_name(wished), quant_name(resolved->what.quant));
+  // Compared as the report keeps it; a name that is none was refused before.
+  resolution_request asked = tier_request(options.model,
+                                          {.answers = options.answers,
+                                           .quantise = options.quantise,
+                                           .tokens_max = options.tokens_max,
+                                           .backend = options.backend_force},
+                                          {}, {});
+  if (const auto order = backend_order_of(asked)) {
+    tell("backend.force", order->literal, resolved->requested);
+  }
 }
 
 bool core::state::gives_exact_rows() const {

@@ -46,7 +46,7 @@ struct core::state {
   void on(const time_passed&, time_ns now);
   void on(const set_log_level& e, time_ns now);
   void on(const shut_down&, time_ns now);
-  void stop(bool failed, std::string why);
+  void stop(bool failed, std::string why, reason cause = reason::internal_error);
   template <class Effect>
   void emit(Effect e) {
     out.emplace_back(std::in_place_type<Effect>, std::move(e));
@@ -144,6 +144,7 @@ struct core::state {
   std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one
   std::vector<prepare_failure> failures;                          // of the plan that is being tried
   expected<resolved_tier> resolve_for(const eplb::placement& placed) const;
+  void tell_unused_settings();
   bool gives_exact_rows() const;
   std::string unfit_for(const control::hello& m) const;
   std::uint32_t shared_experts_held() const noexcept;

@@ -446,6 +446,13 @@ RULES = (
         ),
     ),
     Rule(
+        "python_width",
+        "a line of Python has at most 120 columns",
+        pattern(r"^.{121,}", code=False, where=lambda source: source.path.endswith(".py")),
+        catches=(("tests/a.py", "x" * 121),),
+        passes=(("tests/a.py", "x" * 120), ("README.md", "x" * 121)),
+    ),
+    Rule(
         "using_namespace",
         "a header opens no namespace for those who include it",
         pattern(

@@ -157,21 +157,6 @@ TEST(command_line, json_is_one_document_for_errors_and_version_too) {
   EXPECT_TRUE(printed({"--version"}).starts_with("moetier "));
 }
 
-TEST(command_line, every_help_tells_the_exit_codes_and_what_every_command_takes) {
-  for (std::vector<const char*> words : {std::vector<const char*>{},
-                                         {"up"},
-                                         {"forward"},
-                                         {"placement", "show"},
-                                         {"bench", "tier"}}) {
-    words.push_back("--help");
-    const std::string text = printed(words);
-    EXPECT_NE(text.find("7  an input file or the model is bad"), std::string::npos) << text;
-    for (const char* flag : {"--address", "-o table|json", "--timeout", "--config", "--set"}) {
-      EXPECT_NE(text.find(flag), std::string::npos) << flag << "\n" << text;
-    }
-  }
-}
-
 TEST(command_line, forward_knows_its_vocabulary) {
   const command_line l = accepted({"forward", "--layer", "3", "--in", "a", "--out", "b", "--via",
                                    "direct", "--return-mode", "exact", "--use", "ids",

@@ -156,7 +156,7 @@ class loopback_test : public testing::Test {
         *world_, std::move(o), std::nullopt,
         coordinator_world{
             [](epoch_number, const coordinator::record&) -> expected<void> { return {}; },
-            [](bool, const std::string&) {}},
+            [](bool, reason, const std::string&) {}},
         log_);
     host_->start(sink_);
     const auto at = host_->publish({"127.0.0.1", 0});

@@ -11,9 +11,10 @@ from . import _abi
 from ._tensor import check_can_allocate, empty_beside, empty_like, tensor
 from .errors import BadState, Degraded, Error, Invalid, Unavailable
 
-Model = collections.namedtuple("Model", "model_type hidden_size intermediate_size experts top_k layers_total moe_layers "
-                                        "fingerprint epoch generation workers workers_live exact_allowed routing_method "
-                                        "carrier backend router_columns shared_experts adapters")
+Model = collections.namedtuple(
+    "Model", "model_type hidden_size intermediate_size experts top_k layers_total moe_layers fingerprint epoch "
+             "generation workers workers_live exact_allowed routing_method carrier backend router_columns "
+             "shared_experts adapters")
 Event = collections.namedtuple("Event", "kind workers_live epoch generation")
 Stats = collections.namedtuple("Stats", "steps calls tokens failures replays epoch generation workers workers_live "
                                         "route_ns pack_ns wait_ns sum_ns total_ns late_returns")

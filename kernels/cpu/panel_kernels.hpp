@@ -43,7 +43,7 @@ struct tile_table {
 };
 
 // One tile over quantised panels, steps [first, first + tile.depth) of K: every weight becomes f32
-// as panel_page.hpp defines it, is left in `out` for other tiles, and meets the rows on its way.
+// as panel_strip.hpp defines it, is left in `out` for other tiles, and meets the rows on its way.
 struct fused_args {
   // rows of step `first`; panel: step 0; sums, resume; stream_bytes between quantised panels.
   tile_args tile;

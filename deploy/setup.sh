@@ -24,7 +24,7 @@ product_packages=(
   # the demo's attention service and the Python package
   python3 python3-numpy
 )
-test_packages=(libgtest-dev libgmock-dev librapidcheck-dev)
+test_packages=(libgtest-dev libgmock-dev librapidcheck-dev libdnnl-dev)
 
 list_only=no
 wanted=()

@@ -92,10 +92,11 @@ compute_status panel_backend::run(const expert_call& call) {
   return compute_status::ok;
 }
 
-// Whole multiples of the widest stream, about two items a thread.
+// Whole multiples of the widest stream, about four items a thread: a thread that comes late still
+// finds work, and few items begin with weights that nobody fetched ahead.
 std::uint32_t panel_backend::range_panels(const panel_strip& strip, bool alone) const noexcept {
   if (alone) return strip.panels;
-  const std::uint32_t items = 2 * pool_.threads();
+  const std::uint32_t items = 4 * pool_.threads();
   const std::uint32_t panels = (strip.panels + items - 1) / items;
   return (panels + k_streams_max - 1) / k_streams_max * k_streams_max;
 }

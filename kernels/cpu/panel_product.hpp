@@ -1,13 +1,14 @@
 #pragma once
 // Panel product: rows times a range of panels, through the tiles of one instruction set. It decides
-// which tile runs over which panels and what is fetched ahead, and knows nothing of experts: whoever
-// calls it says what happens to each tile's sums. A template, so that this costs no call per tile.
+// which tile runs over which panels and what is fetched ahead, and knows nothing of experts:
+// whoever calls it says what happens to each tile's sums. A template, so that this costs no call
+// per tile.
 //
 // Up to three rows: reading the weights is the whole cost, so several panels stream at once, each
 // continuing through its neighbours, far from the others. More rows: tiles share a panel that stays
-// in the cache, and together fetch the next one. Quantised panels become f32 a chunk of K at a time,
-// once for all tiles, while the first one runs.
-// Thread: any (an immutable value; sums and expanded belong to the caller).
+// in the cache, and together fetch the next one. Quantised panels become f32 a chunk of K at a
+// time, once for all tiles, while the first one runs. Thread: any (an immutable value; sums and
+// expanded belong to the caller).
 
 #include <algorithm>
 #include <cstddef>
@@ -70,7 +71,7 @@ class panel_product final {
     if (quantised_)
       alone ? few_quantised(work, sink) : many_quantised(work, sink);
     else
-      alone && work.tiles[0].rows <= k_few_rows ? few(work, sink) : many(work, sink);
+      alone&& work.tiles[0].rows <= k_few_rows ? few(work, sink) : many(work, sink);
   }
 
  private:

@@ -10,7 +10,8 @@ namespace moetier::kernels {
 namespace {
 
 constexpr std::size_t k_lanes = 8;
-// Rows are read along K in pieces that stay in the cache, so that panels are written once, in order.
+// Rows are read along K in pieces that stay in the cache, so that panels are written once, in
+// order.
 constexpr std::size_t k_piece = 64;
 
 constexpr std::size_t aligned(std::size_t bytes) noexcept {

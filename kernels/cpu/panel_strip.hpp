@@ -1,8 +1,8 @@
 #pragma once
 // Panel strip: the panels of one matrix product. A panel holds 16 outputs over the whole depth K: 8
 // lows and 8 highs. Pairs of matrices put 8 gates (low) beside their 8 ups (high), so an activation
-// needs no data from elsewhere; a single matrix has 16 neighbouring outputs, j and j + 8. A panel is
-// its codes, then its scales, each part aligned to 64 bytes.
+// needs no data from elsewhere; a single matrix has 16 neighbouring outputs, j and j + 8. A panel
+// is its codes, then its scales, each part aligned to 64 bytes.
 //
 //   codes, per step of K                                   scales
 //   bf16        8 words: low in the low half, high above   -

@@ -1,5 +1,5 @@
 // The source half's fixed-order sum of a token's expert rows: weighted sums of k rows of H, and the
-// rounding of the result to bf16. Plain is the loop as one writes it first, for any x86-64.
+// rounding of the result to bf16. Plain is the loop as one writes it first, without vectors.
 #include <cstring>
 #include <span>
 
@@ -30,8 +30,10 @@ struct combined {
   std::vector<std::uint16_t> narrowed = std::vector<std::uint16_t>(k_hidden);
 };
 
-// One multiply and one add an element, in one pass over columns per row.
-[[gnu::noinline]] void sum_plain(const float* rows, std::span<const float> weights, float* sum) {
+// One multiply and one add an element.
+[[gnu::noinline, gnu::optimize("no-tree-vectorize")]] void sum_plain(const float* rows,
+                                                                     std::span<const float> weights,
+                                                                     float* sum) {
   for (std::size_t h = 0; h < k_hidden; ++h) {
     float total = 0;
     for (std::size_t j = 0; j < k_picks; ++j) total += weights[j] * rows[j * k_hidden + h];

@@ -84,10 +84,13 @@ compute_status panel_backend::run(const expert_call& call) {
   const std::uint32_t capacity = wave_rows(call.entries.size());
   scratch s;
   lay_out(capacity, call.workspace.data(), &s);
-  wave w{.rows = {s.rows, capacity}, .tiles = {s.tiles, capacity}, .blocks = {s.blocks, capacity}};
+  wave w{.rows = {s.rows, capacity},
+         .tiles = {s.tiles, capacity},
+         .blocks = {s.blocks, capacity},
+         .adapted = call.lora != nullptr};
   for (std::size_t next = 0; next < call.entries.size();) {
     next = next_wave(call, next, w);
-    compute(w, s, call.mode, call.lora != nullptr);
+    compute(w, s, call.mode);
   }
   return compute_status::ok;
 }
@@ -101,8 +104,7 @@ std::uint32_t panel_backend::range_panels(const panel_strip& strip, bool alone) 
   return (panels + k_streams_max - 1) / k_streams_max * k_streams_max;
 }
 
-void panel_backend::compute(const wave& w, const scratch& s, return_mode mode,
-                            bool adapted) noexcept {
+void panel_backend::compute(const wave& w, const scratch& s, return_mode mode) noexcept {
   const std::size_t work = std::size_t{w.row_count} * shape_.hidden_size * shape_.intermediate_size;
   const bool alone = pool_.threads() == 1 || work < k_shared_work_min;
   const auto share = [&](std::uint32_t items, auto&& body) {
@@ -119,7 +121,7 @@ void panel_backend::compute(const wave& w, const scratch& s, return_mode mode,
     for (std::uint32_t r = 0; r < tile.rows; ++r) rows[r] = w.rows[tile.first_row + r].in;
     kernels_.rows->interleave(rows, tile.rows, shape_.hidden_size,
                               s.inputs + std::size_t{tile.first_row} * shape_.hidden_size);
-    if (adapted) lower_inputs(tile, w, s);
+    if (w.adapted) lower_inputs(tile, w, s);
   });
 
   const std::uint32_t fc1_step = range_panels(page_.fc1(), alone);
@@ -129,7 +131,7 @@ void panel_backend::compute(const wave& w, const scratch& s, return_mode mode,
             lane);
   });
 
-  if (adapted) {
+  if (w.adapted) {
     share(w.tile_count,
           [&](std::uint32_t item, unsigned lane) { lower_activated(w.tiles[item], w, s, lane); });
   }
@@ -171,7 +173,7 @@ void panel_backend::run_fc1(const wave& w, const wave_block& block, const scratc
       __builtin_prefetch(out + i, 1);
   };
   const auto take = [&](std::uint32_t panel, const wave_tile& tile, float* sums) {
-    add_lora(strip, panel, tile, w, s, sums);
+    if (w.adapted) add_lora(strip, panel, tile, w, s, sums);
     kernels_.rows->activate({.kind = shape_.activation,
                              .constants = constants,
                              .bias = bias == nullptr ? nullptr : bias + panel * k_panel_columns,
@@ -201,21 +203,20 @@ void panel_backend::run_fc2(const wave& w, const wave_block& block, const scratc
       __builtin_prefetch(w.rows[tile.first_row + r].out + std::size_t{panel} * k_panel_columns, 1);
   };
   const auto take = [&](std::uint32_t panel, const wave_tile& tile, float* sums) {
-    add_lora(strip, panel, tile, w, s, sums);
+    if (w.adapted) add_lora(strip, panel, tile, w, s, sums);
     if (bias != nullptr) kernels_.rows->add_bias(bias + panel * k_panel_columns, tile.rows, sums);
     const std::size_t column = std::size_t{panel} * k_panel_columns;
     const std::size_t columns = std::min<std::size_t>(k_panel_columns, hidden - column);
+    const wave_row* const rows = &w.rows[tile.first_row];
+    if (mode == return_mode::partial && columns == k_panel_columns)
+      return kernels_.rows->accumulate(sums, rows, tile.rows, column);
     for (std::uint32_t r = 0; r < tile.rows; ++r) {
-      const wave_row& row = w.rows[tile.first_row + r];
       const float* y = sums + r * k_panel_columns;
-      float* out = row.out + column;
-      if (mode == return_mode::exact) {
+      float* out = rows[r].out + column;
+      if (mode == return_mode::exact)
         std::memcpy(out, y, columns * sizeof(float));
-      } else if (columns == k_panel_columns) {
-        kernels_.rows->accumulate(y, row.weight, out);
-      } else {
-        for (std::size_t c = 0; c < columns; ++c) out[c] = std::fma(row.weight, y[c], out[c]);
-      }
+      else
+        for (std::size_t c = 0; c < columns; ++c) out[c] = std::fma(rows[r].weight, y[c], out[c]);
     }
   };
   product_.multiply(work, panel_sink{expect, take});

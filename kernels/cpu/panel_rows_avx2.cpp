@@ -117,10 +117,15 @@ void add_bias(const float* bias, unsigned rows, float* sums) {
   }
 }
 
-void accumulate(const float* y, float weight, float* out) {
-  const __m256 w = _mm256_set1_ps(weight);
-  _mm256_storeu_ps(out, _mm256_fmadd_ps(w, _mm256_loadu_ps(y), _mm256_loadu_ps(out)));
-  _mm256_storeu_ps(out + 8, _mm256_fmadd_ps(w, _mm256_loadu_ps(y + 8), _mm256_loadu_ps(out + 8)));
+void accumulate(const float* sums, const wave_row* rows, unsigned count, std::size_t column) {
+  for (unsigned r = 0; r < count; ++r, sums += k_panel_columns) {
+    const __m256 w = _mm256_set1_ps(rows[r].weight);
+    float* const out = rows[r].out + column;
+    const __m256 low = _mm256_fmadd_ps(w, _mm256_loadu_ps(sums), _mm256_loadu_ps(out));
+    const __m256 high = _mm256_fmadd_ps(w, _mm256_loadu_ps(sums + 8), _mm256_loadu_ps(out + 8));
+    _mm256_storeu_ps(out, low);
+    _mm256_storeu_ps(out + 8, high);
+  }
 }
 
 // The last eight are masked loads, which fill up with zeros.

@@ -6,8 +6,8 @@
 // body, runs out of the sixteen registers and spills, which costs 15 to 30 % of a 6 x 16 tile. The
 // statements below are volatile, so they stay in the order written: per step of K one pair of
 // weights, then one broadcast and two fma per row. That order needs 12 sums, 2 weights, a mask and
-// a broadcast: sixteen registers, no spill (but for one register, once in four steps, where three
-// rows meet two bf16 streams).
+// a broadcast: sixteen registers, no spill (but for one register, once in four steps, where two or
+// three rows meet three or two bf16 streams).
 // Thread: any.
 
 #include <immintrin.h>
@@ -118,7 +118,8 @@ void tile(const tile_args& args) {
         _mm_prefetch(reinterpret_cast<const char*>(ahead + s * stream + line * gap), _MM_HINT_T0);
     }
 #pragma GCC unroll 8
-    for (std::size_t u = 0; u < k_unroll; ++u) step(weights, x + u * Rows, w + u * k_step, stream, low, high);
+    for (std::size_t u = 0; u < k_unroll; ++u)
+      step(weights, x + u * Rows, w + u * k_step, stream, low, high);
     x += k_unroll * Rows;
     w += k_unroll * k_step;
     ahead += move;

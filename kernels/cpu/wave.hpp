@@ -38,6 +38,7 @@ struct wave {
   std::span<wave_row> rows;  // capacity; `row_count` of them are in use, and so on
   std::span<wave_tile> tiles;
   std::span<wave_block> blocks;
+  bool adapted = false;  // some row of the call may have an adapter
   std::uint32_t row_count = 0;
   std::uint32_t tile_count = 0;
   std::uint32_t block_count = 0;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "actors/cli/bench_kernels.hpp"
 #include "actors/cli/commands.hpp"
 #include "actors/cli/cpu_measure.hpp"
@@ -32,7 +34,8 @@ const moetier_gemm_peer& scripted_peer() {
       .form_name = [](std::uint32_t form) { return form == 0 ? "first" : "second"; },
       .open = [](std::uint32_t form, std::uint32_t rows, std::uint32_t outputs,
                  std::uint32_t depth) -> void* {
-        return form == 0 ? nullptr : new product{rows, outputs, depth};
+        return form == 0 ? nullptr
+                         : std::make_unique<product>(product{rows, outputs, depth}).release();
       },
       .packed_bytes =
           [](void* p) {
@@ -57,7 +60,7 @@ const moetier_gemm_peer& scripted_peer() {
               }
             }
           },
-      .close = [](void* p) { delete static_cast<product*>(p); }};
+      .close = [](void* p) { const std::unique_ptr<product> gone(static_cast<product*>(p)); }};
   return peer;
 }
 

@@ -87,7 +87,7 @@ void run(void* opened, const void* packed, const float* in, float* out) {
   p->stream.wait();
 }
 
-void close(void* opened) { delete static_cast<product*>(opened); }
+void close(void* opened) { const std::unique_ptr<product> gone(static_cast<product*>(opened)); }
 
 }  // namespace
 

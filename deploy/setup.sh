@@ -30,6 +30,8 @@ test_packages=(
   chromium
   # reads /metrics, the rules and the alerts as an operator's does
   prometheus
+  # stands beside our products in `moetier bench kernels`
+  libdnnl-dev
 )
 
 list_only=no

@@ -357,17 +357,25 @@ class builder final {
     CLI::App* kernels =
         add(bench, "kernels", "this machine's kernels beside plain code; 8 when they disagree",
             command::bench_kernels);
-    kernels->add_option("--part", o.part, "one part: routing, experts, device (all unless given)");
+    kernels->add_option("--part", o.part,
+                        "one part: routing, combine, cpu, experts, device (all unless given)");
     kernels->add_option("--seed", o.seed, "of the random input")->capture_default_str();
     kernels->add_option("--repeat", o.repeat, "measurements of each form; medians are shown")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();
-    kernels->add_option("--shape", o.shape, "device: one shape (all unless given)");
+    kernels->add_option("--backend", o.backend,
+                        "what one backend has: cpu_avx2, sm90_fp8, sm90_bf16");
+    kernels->add_option("--shape", o.shape,
+                        "cpu: N x K, as 2048x768,768x2048; device: one name (all unless given)");
     kernels->add_option("--format", o.format, "device: bf16 or fp8_block (both unless given)")
         ->check(CLI::IsMember({"bf16", "fp8_block"}));
-    kernels->add_option("--rows", o.rows, "device: numbers of tokens, as 1,64 (all unless given)")
+    kernels
+        ->add_option("--rows", o.rows, "cpu, device: numbers of rows, as 1,64 (all unless given)")
         ->delimiter(',');
-    kernels->add_flag("--markdown", o.markdown, "device: the table as README shows it");
+    kernels->add_option(
+        "--peer", o.peer,
+        "cpu: module of another library's product, or none (looked for unless given)");
+    kernels->add_flag("--markdown", o.markdown, "tables as README shows them");
   }
 
   void add_resolve() {

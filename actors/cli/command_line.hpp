@@ -72,10 +72,12 @@ struct kernels_options {
   std::string part;  // empty = all
   std::uint64_t seed = 1;
   std::uint32_t repeat = 30;
-  // Of the device part: empty = all.
+  // Of the parts cpu and device: empty = all.
   std::string shape;
   std::string format;
   std::vector<std::uint32_t> rows;
+  std::string backend;
+  std::string peer;
   bool markdown = false;
 };
 

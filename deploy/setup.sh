@@ -24,7 +24,11 @@ product_packages=(
   # the demo's attention service and the Python package
   python3 python3-numpy
 )
-test_packages=(libgtest-dev libgmock-dev librapidcheck-dev)
+test_packages=(
+  libgtest-dev libgmock-dev librapidcheck-dev
+  # an environment to install the wheel in
+  python3-venv
+)
 
 list_only=no
 wanted=()

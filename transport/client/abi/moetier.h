@@ -250,6 +250,7 @@ typedef struct moetier_stats_snapshot {
   uint32_t workers, workers_live;
   /* Of the last collected call, nanoseconds. */
   uint64_t route_ns, pack_ns, wait_ns, sum_ns, total_ns;
+  uint32_t max_tokens, micro_batches; /* as the tier granted them */
 } moetier_stats_snapshot;
 
 /* One per micro-batch, 64 bytes, written once per ticket; `status` last. */

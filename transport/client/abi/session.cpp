@@ -377,6 +377,8 @@ moetier_stats_snapshot session::stats() const {
   stats.wait_ns = times.wait;
   stats.sum_ns = times.sum;
   stats.total_ns = times.total;
+  stats.max_tokens = granted_.tokens_max;
+  stats.micro_batches = granted_.micro_batches;
   return stats;
 }
 

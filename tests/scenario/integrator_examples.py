@@ -1,5 +1,6 @@
 """What transport/client/README.md shows is what transport/client/examples holds, and all of it runs: C, Python and RPC
 against a tier of real processes, with a worker lost and back in between."""
+import json
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ CLIENT = SOURCE / "transport" / "client"
 EXAMPLES = CLIENT / "examples"
 PROGRAMS = pathlib.Path(os.environ.get("MOETIER_EXAMPLES", BIN))
 README = (CLIENT / "README.md").read_text()
+CONFIG = json.loads((MODEL / "config.json").read_text())
 LIMIT = 60
 
 
@@ -56,7 +58,7 @@ def layer_of_demo(layer, x, logits):
     """A layer of the demo's Qwen3-MoE, from its checkpoint."""
     stem = f"model.layers.{layer}.mlp.experts."
     weights = read(MODEL / "model.safetensors")
-    chosen = np.argsort(-logits, axis=1, kind="stable")[:, :read_top_k()]
+    chosen = np.argsort(-logits, axis=1, kind="stable")[:, :CONFIG["num_experts_per_tok"]]
     out = np.zeros_like(x)
     for t, experts in enumerate(chosen):
         p = np.exp(logits[t, experts] - logits[t, experts].max())
@@ -65,11 +67,6 @@ def layer_of_demo(layer, x, logits):
             g = gate @ x[t]
             out[t] += weight * (down @ (g / (1 + np.exp(-g)) * (up @ x[t])))
     return out
-
-
-def read_top_k():
-    import json
-    return json.loads((MODEL / "config.json").read_text())["num_experts_per_tok"]
 
 
 class Readme(unittest.TestCase):
@@ -107,10 +104,7 @@ class Examples(unittest.TestCase):
             ranks = run(script("ranks"), tier.address).splitlines()
         layers = {name: int(text.split()[0]) for name, text in said.items()}
         sums = {name: float(text.split()[-1]) for name, text in said.items()}
-        h, e = 64, 32
-        import json
-        config = json.loads((MODEL / "config.json").read_text())
-        h, e, last = config["hidden_size"], config["num_experts"], config["num_hidden_layers"] - 1
+        h, e, last = CONFIG["hidden_size"], CONFIG["num_experts"], CONFIG["num_hidden_layers"] - 1
         x = np.sin(0.37 * np.arange(5 * h)).astype(np.float32).reshape(5, h)
         logits = np.cos(1.7 * np.arange(5 * e)).astype(np.float32).reshape(5, e)
         wanted = float(np.abs(layer_of_demo(last, x, logits)).sum())

@@ -20,6 +20,8 @@ class Place:
 
     def __init__(self, path):
         found = _LAYER.match(path)
+        if found is None:
+            raise Unsupported("the experts at %s are in no numbered layer" % path, reason="model_unsupported")
         self.path = path
         self.owner = found["owner"]  # of the module that runs all layers
         self.layer = int(found["layer"])

@@ -12,8 +12,8 @@ enum { TOKENS = 5 };
 
 /* [example: tell] */
 /* What the thread's last call refused or missed, for a log. */
-static int tell(const char *call, moetier_status status) {
-  const moetier_error *error = moetier_last_error();
+static int tell(const char* call, moetier_status status) {
+  const moetier_error* error = moetier_last_error();
   fprintf(stderr, "%s: %s: %s\n", call, moetier_status_name(status), error->text);
   return 1;
 }
@@ -21,7 +21,7 @@ static int tell(const char *call, moetier_status status) {
 
 /* [example: tensor] */
 /* Rows of the caller's memory as DLPack names them; shape must live as long as the tensor. */
-static DLTensor rows_of(float *data, int64_t shape[2]) {
+static DLTensor rows_of(float* data, int64_t shape[2]) {
   DLTensor tensor = {.data = data,
                      .device = {.device_type = kDLCPU, .device_id = 0},
                      .ndim = 2,
@@ -31,12 +31,12 @@ static DLTensor rows_of(float *data, int64_t shape[2]) {
 }
 /* [end] */
 
-static int run_step(moetier_session *session, const moetier_model_info *model) {
+static int run_step(moetier_session* session, const moetier_model_info* model) {
   int64_t wide[2] = {TOKENS, model->hidden_size};
   int64_t columns[2] = {TOKENS, model->router_columns};
-  float *x = malloc(sizeof *x * (size_t)(wide[0] * wide[1]));
-  float *y = malloc(sizeof *y * (size_t)(wide[0] * wide[1]));
-  float *l = malloc(sizeof *l * (size_t)(columns[0] * columns[1]));
+  float* x = malloc(sizeof *x * (size_t)(wide[0] * wide[1]));
+  float* y = malloc(sizeof *y * (size_t)(wide[0] * wide[1]));
+  float* l = malloc(sizeof *l * (size_t)(columns[0] * columns[1]));
   DLTensor hidden, output, logits;
   moetier_step_report report = {.size = sizeof report, .version = MOETIER_VERSION};
   moetier_status status;
@@ -74,14 +74,14 @@ static int run_step(moetier_session *session, const moetier_model_info *model) {
   return failed;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   moetier_status status;
   int failed;
   if (argc != 2) return fprintf(stderr, "usage: layer_call ADDRESS\n"), 2;
 
   /* [example: open] */
-  moetier_service *service;
-  moetier_session *session;
+  moetier_service* service;
+  moetier_session* session;
   moetier_service_options where = {.size = sizeof where, .version = MOETIER_VERSION};
   moetier_session_options wish = {.size = sizeof wish, .version = MOETIER_VERSION};
   moetier_model_info model = {.size = sizeof model, .version = MOETIER_VERSION};

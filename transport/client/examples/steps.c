@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <threads.h>
 
 #include "transport/client/abi/moetier.h"
 
@@ -50,7 +50,7 @@ struct rows {
   int64_t wide[2], columns[2];
 };
 
-static DLTensor tensor_of(float *data, int64_t *shape) {
+static DLTensor tensor_of(float* data, int64_t* shape) {
   DLTensor tensor = {.data = data,
                      .device = {.device_type = kDLCPU, .device_id = 0},
                      .ndim = 2,
@@ -60,8 +60,8 @@ static DLTensor tensor_of(float *data, int64_t *shape) {
 }
 
 /* [example: submit] */
-static moetier_status submit(moetier_session *session, uint16_t layer, uint16_t micro_batch,
-                             struct rows *rows, moetier_ticket *ticket) {
+static moetier_status submit(moetier_session* session, uint16_t layer, uint16_t micro_batch,
+                             struct rows* rows, moetier_ticket* ticket) {
   DLTensor hidden = tensor_of(rows->hidden, rows->wide);
   DLTensor logits = tensor_of(rows->logits, rows->columns);
   moetier_call call = {.size = sizeof call, .version = MOETIER_VERSION};
@@ -72,7 +72,7 @@ static moetier_status submit(moetier_session *session, uint16_t layer, uint16_t 
   return moetier_submit(session, &call, NULL, ticket);
 }
 
-static moetier_status collect(moetier_session *session, moetier_ticket ticket, struct rows *rows) {
+static moetier_status collect(moetier_session* session, moetier_ticket ticket, struct rows* rows) {
   DLTensor output = tensor_of(rows->output, rows->wide);
   moetier_result result = {.size = sizeof result, .version = MOETIER_VERSION};
   result.output = &output;
@@ -80,7 +80,7 @@ static moetier_status collect(moetier_session *session, moetier_ticket ticket, s
 }
 
 /* While one micro-batch is on the tier, the attention of the other would be computed here. */
-static moetier_status all_layers(moetier_session *session, const moetier_model_info *model,
+static moetier_status all_layers(moetier_session* session, const moetier_model_info* model,
                                  struct rows rows[MICRO_BATCHES]) {
   moetier_ticket tickets[MICRO_BATCHES];
   moetier_status status = MOETIER_OK;
@@ -99,14 +99,14 @@ static moetier_status all_layers(moetier_session *session, const moetier_model_i
 static void wait_for(uint64_t nanoseconds) {
   struct timespec pause = {.tv_sec = (time_t)(nanoseconds / 1000000000),
                            .tv_nsec = (long)(nanoseconds % 1000000000)};
-  nanosleep(&pause, NULL);
+  thrd_sleep(&pause, NULL);
 }
 
 /* [example: replay] */
-/* One step, again as long as that may help. Sample from its rows only after OK; keys and values of a
- * position are written once more by each attempt, to the same place. */
-static enum action run_step(moetier_session *session, const moetier_model_info *model,
-                            struct rows *rows, moetier_step_report *report) {
+/* One step, again as long as that may help. Sample from its rows only after OK; keys and values of
+ * a position are written once more by each attempt, to the same place. */
+static enum action run_step(moetier_session* session, const moetier_model_info* model,
+                            struct rows* rows, moetier_step_report* report) {
   moetier_step_options options = {.size = sizeof options, .version = MOETIER_VERSION};
   enum action todo = STOP;
   int begun = 0;
@@ -133,7 +133,7 @@ static enum action run_step(moetier_session *session, const moetier_model_info *
 
 /* [example: events] */
 /* What happened meanwhile, without waiting; an event loop polls the descriptor among its others. */
-static void tell_events(moetier_session *session) {
+static void tell_events(moetier_session* session) {
   struct pollfd ready = {.fd = moetier_event_fd(session), .events = POLLIN};
   moetier_event event = {.size = sizeof event, .version = MOETIER_VERSION};
   while (poll(&ready, 1, 0) == 1 && moetier_next_event(session, &event, 0) == MOETIER_OK) {
@@ -143,7 +143,7 @@ static void tell_events(moetier_session *session) {
 }
 /* [end] */
 
-static int fill(struct rows *rows, const moetier_model_info *model) {
+static int fill(struct rows* rows, const moetier_model_info* model) {
   rows->wide[0] = rows->columns[0] = TOKENS;
   rows->wide[1] = model->hidden_size;
   rows->columns[1] = model->router_columns;
@@ -151,25 +151,27 @@ static int fill(struct rows *rows, const moetier_model_info *model) {
   rows->output = malloc(sizeof(float) * TOKENS * model->hidden_size);
   rows->logits = malloc(sizeof(float) * TOKENS * model->router_columns);
   if (rows->hidden == NULL || rows->output == NULL || rows->logits == NULL) return 1;
-  for (uint32_t i = 0; i < TOKENS * model->hidden_size; ++i) rows->hidden[i] = sinf(0.37f * (float)i);
-  for (uint32_t i = 0; i < TOKENS * model->router_columns; ++i) rows->logits[i] = cosf(1.7f * (float)i);
+  for (uint32_t i = 0; i < TOKENS * model->hidden_size; ++i)
+    rows->hidden[i] = sinf(0.37f * (float)i);
+  for (uint32_t i = 0; i < TOKENS * model->router_columns; ++i)
+    rows->logits[i] = cosf(1.7f * (float)i);
   return 0;
 }
 
 static int print_actions(void) {
-  static const char *names[] = {"go on",    "collect", "replay step", "wait and replay",
+  static const char* names[] = {"go on",    "collect", "replay step", "wait and replay",
                                 "fix call", "reopen",  "stop"};
   for (int number = 0; number <= MOETIER_INTERNAL; ++number) {
-    const char *name = moetier_status_name((moetier_status)number);
+    const char* name = moetier_status_name((moetier_status)number);
     if (strcmp(name, "UNKNOWN") == 0) continue;
     printf("%s %d %s\n", name, number, names[action_of((moetier_status)number)]);
   }
   return 0;
 }
 
-int main(int argc, char **argv) {
-  moetier_service *service;
-  moetier_session *session;
+int main(int argc, char** argv) {
+  moetier_service* service;
+  moetier_session* session;
   moetier_service_options where = {.size = sizeof where, .version = MOETIER_VERSION};
   moetier_session_options wish = {.size = sizeof wish, .version = MOETIER_VERSION};
   moetier_model_info model = {.size = sizeof model, .version = MOETIER_VERSION};

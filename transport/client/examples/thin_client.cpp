@@ -72,8 +72,10 @@ int run(const char* address) {
 
   std::vector<float> hidden(tokens * model.getHiddenSize());
   std::vector<float> logits(tokens * model.getExperts());
-  for (std::size_t i = 0; i < hidden.size(); ++i) hidden[i] = std::sin(0.37F * static_cast<float>(i));
-  for (std::size_t i = 0; i < logits.size(); ++i) logits[i] = std::cos(1.7F * static_cast<float>(i));
+  for (std::size_t i = 0; i < hidden.size(); ++i)
+    hidden[i] = std::sin(0.37F * static_cast<float>(i));
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    logits[i] = std::cos(1.7F * static_cast<float>(i));
   std::vector<float> output(hidden.size());
   for (const std::uint16_t layer : model.getMoeLayers()) {
     auto request = session.forwardRequest();

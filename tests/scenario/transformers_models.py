@@ -189,6 +189,14 @@ class UseTest(unittest.TestCase):
             after = self.session.stats
         self.assertEqual((after.steps - before.steps, after.tokens - before.tokens), (1, 2 * 14))
 
+    def test_a_pass_longer_than_the_session_takes_is_further_steps(self):
+        with moetier.transformers.attach(self.model, self.session, keep_experts=True):
+            before = self.session.stats
+            self.assertLess(error_of(logits_of(self.model, self.inputs[2:]), self.wanted[2:]), TOLERANCE)
+            after = self.session.stats
+        # 33 rows in pieces of 16: three a layer, of which a step takes one.
+        self.assertEqual((after.calls - before.calls, after.steps - before.steps), (6, 5))
+
     def test_no_tokens(self):
         with moetier.transformers.attach(self.model, self.session, keep_experts=True):
             experts = self.model.model.layers[0].mlp.experts

@@ -9,7 +9,7 @@
 
 attach() replaces the modules that hold routed experts, in place; gates, shared experts, norms and everything else of the
 model stay and compute as before. load() makes a model whose experts are never read. One forward pass of the model is
-one step of the session; longer inputs than the session's max_tokens go in pieces. Rows lie in host memory or on a CUDA
+one step of the session; longer inputs than its micro-batches hold take further steps. Rows lie in host memory or on a CUDA
 device. The tier computes no gradients.
 
 Importing this module patches nothing and loads neither torch nor transformers; it needs transformers 5.

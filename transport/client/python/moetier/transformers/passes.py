@@ -1,5 +1,6 @@
 """Forward passes of a model as steps of a session: a step begins with the pass's first MoE layer and ends with the
-pass, whatever ends it."""
+pass, whatever ends it. In a step each layer is called once per micro-batch; where a pass needs more calls of a layer, since
+it is longer than the session's micro-batches together, further steps follow."""
 
 import collections
 import sys
@@ -20,6 +21,7 @@ class Passes:
         self._micro_batches = session.stats.micro_batches
         self._inside = False
         self._step = None
+        self._calls = collections.Counter()  # of each layer in this step
 
     # --- hooks of the module that runs all layers ---
 
@@ -44,8 +46,7 @@ class Passes:
         out = torch.empty_like(rows)
         if rows.shape[0] == 0:
             return out
-        if self._step is None:
-            self._step = self.session.step(stream=_stream(rows)).__enter__()
+        self._begin_step(rows)
         try:
             self._forward(layer, rows, ids, weights, out)
         finally:
@@ -53,17 +54,28 @@ class Passes:
                 self._end(*sys.exc_info())
         return out
 
+    def _begin_step(self, rows):
+        if self._step is None:
+            self._calls.clear()
+            self._step = self.session.step(stream=_stream(rows)).__enter__()
+
     def _forward(self, layer, rows, ids, weights, out):
         """In pieces of what the session takes, with as many under way as it has micro-batches."""
         under_way = collections.deque()
-        for n, at in enumerate(range(0, rows.shape[0], self._limit)):
+        for at in range(0, rows.shape[0], self._limit):
             piece = slice(at, at + self._limit)
-            if len(under_way) == self._micro_batches:
-                self._step.collect(*under_way.popleft())
-            ticket = self._step.submit(layer, rows[piece], micro_batch=n % self._micro_batches,
+            if self._calls[layer] == self._micro_batches:
+                self._collect(under_way)
+                self._end(None, None, None)
+                self._begin_step(rows)
+            ticket = self._step.submit(layer, rows[piece], micro_batch=self._calls[layer],
                                        ids=None if ids is None else ids[piece],
                                        weights=None if weights is None else weights[piece].detach())
+            self._calls[layer] += 1
             under_way.append((ticket, out[piece]))
+        self._collect(under_way)
+
+    def _collect(self, under_way):
         while under_way:
             self._step.collect(*under_way.popleft())
 

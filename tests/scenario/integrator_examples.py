@@ -104,7 +104,7 @@ class Examples(unittest.TestCase):
             ranks = run(script("ranks"), tier.address).splitlines()
         layers = {name: int(text.split()[0]) for name, text in said.items()}
         sums = {name: float(text.split()[-1]) for name, text in said.items()}
-        h, e, last = CONFIG["hidden_size"], CONFIG["num_experts"], CONFIG["num_hidden_layers"] - 1
+        h, e, last = CONFIG["hidden_size"], CONFIG["num_local_experts"], CONFIG["num_hidden_layers"] - 1
         x = np.sin(0.37 * np.arange(5 * h)).astype(np.float32).reshape(5, h)
         logits = np.cos(1.7 * np.arange(5 * e)).astype(np.float32).reshape(5, e)
         wanted = float(np.abs(layer_of_demo(last, x, logits)).sum())

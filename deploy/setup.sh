@@ -26,8 +26,8 @@ product_packages=(
 )
 test_packages=(
   libgtest-dev libgmock-dev librapidcheck-dev
-  # an environment to install the wheel in
-  python3-venv
+  # the wheel, and an environment to install it in
+  patchelf python3-venv
 )
 
 list_only=no

@@ -1,15 +1,17 @@
 """Packs the Python package of a bundle (deploy/bundle.sh) as a wheel: wheel.py BUNDLE OUTDIR prints its path.
 
-Of the bundle's libraries it takes the client library, UCX with its modules, and what these name, all of which look for
-each other beside themselves. The tag says which C library they need: manylinux, as far back as their symbols go.
-Standard library only; the same input makes the same bytes."""
+Of the bundle's libraries it takes the client library, UCX with its modules, and what these name. In a Python that loads
+them nobody's search path leads there, so each is told to look beside itself first (patchelf). The tag says which C
+library they need: manylinux, as far back as their symbols go. The same input makes the same bytes."""
 import base64
 import hashlib
 import pathlib
 import platform
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
@@ -33,12 +35,21 @@ def closure(lib):
     found = [lib / name for name in ROOTS] + sorted((lib / "ucx").iterdir())
     for path in found:
         for name in re.findall(r"\(NEEDED\).*\[(.+)\]", read_elf("-d", path)):
-            beside = lib / name
-            if beside.exists():
+            beside = next((place / name for place in (lib / "ucx", lib) if (place / name).exists()), None)
+            if beside:
                 found += [beside] if beside not in found else []
             elif not OF_THE_SYSTEM.match(name) and not OF_THE_DRIVER.match(name):
                 fail(f"{path.name} needs {name}, which is not in {lib}")
     return found
+
+
+def beside_itself(path, lib):
+    """The bytes of a library that looks for others in its own folder and in UCX's or the one above, then in the system."""
+    other = "$ORIGIN/ucx" if path.parent == lib else "$ORIGIN/.."
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copy(path, folder)
+        subprocess.run(["patchelf", "--force-rpath", "--set-rpath", "$ORIGIN:" + other, copy], check=True)
+        return pathlib.Path(copy).read_bytes()
 
 
 def newest(prefix, libraries):
@@ -55,7 +66,7 @@ def version():
 def main(bundle, out):
     lib = bundle / "lib"
     libraries = closure(lib)
-    files = {f"moetier/_lib/{path.relative_to(lib)}": path.read_bytes() for path in libraries}
+    files = {f"moetier/_lib/{path.relative_to(lib)}": beside_itself(path, lib) for path in libraries}
     package = lib / "python" / "moetier"
     for path in package.rglob("*.py"):
         files[f"moetier/{path.relative_to(package)}"] = path.read_bytes()

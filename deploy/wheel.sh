@@ -10,6 +10,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 [ $# -eq 1 ] && [ "${1#-}" = "$1" ] || { echo "wheel: needs OUTDIR" >&2; exit 1; }
 mkdir -p "$1"
 
+command -v patchelf >/dev/null || { echo "wheel: needs patchelf (deploy/setup.sh tests installs it)" >&2; exit 2; }
+
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$here/deploy/bundle.sh" "$scratch/bundle" >&2

@@ -19,7 +19,6 @@ wheel=$(cat "$scratch/path")
 /usr/bin/python3 -m venv --system-site-packages "$scratch/venv"
 python=$scratch/venv/bin/python
 env -i "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps "$wheel"
-env -i "$python" -m pip check --disable-pip-version-check >&2
 
 "$build/bin/moetier" up --model "$source_dir/deploy/demo/model" --workers 2 --rpc-port 0 -o json \
   >"$scratch/ready" 2>"$scratch/log" &

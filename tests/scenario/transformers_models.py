@@ -72,7 +72,12 @@ def make(name, folder, seed=1):
     config = configuration(name)
     kind = getattr(transformers, config.architectures[0])
     torch.manual_seed(seed)
-    kind._from_config(config, dtype=torch.float32).save_pretrained(folder)
+    made = kind._from_config(config, dtype=torch.float32)
+    for key, table in made.state_dict().items():
+        if key.endswith(".tid2eid"):  # the library makes it of zeros
+            for row in table:
+                row.copy_(torch.randperm(made.config.n_routed_experts)[:len(row)])
+    made.save_pretrained(folder)
     return kind.from_pretrained(folder, dtype=torch.float32).eval()
 
 

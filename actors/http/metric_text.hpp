@@ -1,14 +1,19 @@
 #pragma once
 // A small builder of Prometheus families for the probes: name, help, type, then samples. Every
-// name gets the prefix moetier_. Includes the metrics library, so only probes include this.
+// name gets the prefix moetier_. Names end in their unit (_seconds, _bytes, _ratio) or, of counters
+// alone, in _total. Includes the metrics library, so only probes include this.
 // Thread: any (a value).
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
+
+#include "schemas/base/histogram.hpp"
+#include "schemas/base/time.hpp"
 
 namespace moetier::http {
 
@@ -33,6 +38,14 @@ class metric_text final {
   void sample(std::uint64_t value, labels l = {}) {
     sample(static_cast<double>(value), std::move(l));
   }
+
+  // A histogram's readings are in `unit`s of what is shown: nanoseconds as seconds by default.
+  void histogram(std::string name, std::string help) {
+    begin(std::move(name), std::move(help), prometheus::MetricType::Histogram);
+  }
+  void sample(const histogram_reading& r, labels l = {},
+              double unit = 1.0 / static_cast<double>(k_second));
+
   std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
 
  private:

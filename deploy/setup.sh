@@ -32,6 +32,8 @@ test_packages=(
   prometheus
   # stands beside our products in `moetier bench kernels`
   libdnnl-dev
+  # the wheel, and an environment to install it in
+  patchelf python3-venv
 )
 
 list_only=no

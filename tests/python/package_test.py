@@ -282,6 +282,11 @@ class PackageTest(unittest.TestCase):
         with session.step() as step:
             step.forward(2, x, ids=ids, weights=w)
         self.assertEqual((session.stats.calls, session.stats.tokens, session.stats.failures), (1, 4, 0))
+        granted = self.session(max_tokens=8, micro_batches=3)
+        self.assertEqual((granted.stats.max_tokens, granted.stats.micro_batches), (8, 3))
+        self.assertGreater(session.stats.max_tokens, 0)  # the tier's limit, where none was asked for
+        self.assertEqual((granted.tier, granted.top_k, granted.gate, granted.shared_experts),
+                         (self.tier, K, "client", "client"))
         self.assertIsNone(session.next_event())
         self.assertGreaterEqual(session.fileno(), 0)
         session.ack_generation(1)

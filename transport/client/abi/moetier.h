@@ -264,6 +264,7 @@ typedef struct moetier_stats_snapshot {
   /* Of the last collected call, nanoseconds. */
   uint64_t route_ns, pack_ns, wait_ns, sum_ns, total_ns;
   uint64_t late_returns; /* answers to exchanges that were given up: dropped unread */
+  uint32_t max_tokens, micro_batches; /* as the tier granted them */
 } moetier_stats_snapshot;
 
 /* One per micro-batch, 64 bytes, written once per ticket; `status` last. */

@@ -402,6 +402,8 @@ moetier_stats_snapshot session::stats() const {
   stats.sum_ns = times.sum;
   stats.total_ns = times.total;
   stats.late_returns = source_->carrier_counts().late_returns;
+  stats.max_tokens = granted_.tokens_max;
+  stats.micro_batches = granted_.micro_batches;
   return stats;
 }
 

@@ -101,7 +101,8 @@ class StatsSnapshot(_Sized):
     _fields_ = _sized(("steps", c_uint64), ("calls", c_uint64), ("tokens", c_uint64), ("failures", c_uint64),
                       ("replays", c_uint64), ("epoch", c_uint64), ("generation", c_uint64), ("workers", c_uint32),
                       ("workers_live", c_uint32), ("route_ns", c_uint64), ("pack_ns", c_uint64), ("wait_ns", c_uint64),
-                      ("sum_ns", c_uint64), ("total_ns", c_uint64), ("late_returns", c_uint64))
+                      ("sum_ns", c_uint64), ("total_ns", c_uint64), ("late_returns", c_uint64),
+                      ("max_tokens", c_uint32), ("micro_batches", c_uint32))
 
 
 class StatusWord(ctypes.Structure):
@@ -141,7 +142,7 @@ def _candidates():
     if named:
         return [named]
     here = pathlib.Path(__file__).resolve().parent
-    beside = [here / LIBRARY, here.parent.parent / LIBRARY]
+    beside = [here / "_lib" / LIBRARY, here.parent.parent / LIBRARY]  # of the wheel, of a build or bundle
     return [str(path) for path in beside if path.exists()] + [LIBRARY]
 
 

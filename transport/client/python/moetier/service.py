@@ -17,7 +17,7 @@ Model = collections.namedtuple(
              "shared_experts adapters")
 Event = collections.namedtuple("Event", "kind workers_live epoch generation")
 Stats = collections.namedtuple("Stats", "steps calls tokens failures replays epoch generation workers workers_live "
-                                        "route_ns pack_ns wait_ns sum_ns total_ns late_returns")
+                                        "route_ns pack_ns wait_ns sum_ns total_ns late_returns max_tokens micro_batches")
 StepReport = collections.namedtuple("StepReport", "status attempts step generation calls replays tokens missing")
 Tls = collections.namedtuple("Tls", "cert key ca server_name", defaults=(None,))
 Tls.__doc__ = """Paths of PEM files: own certificate, its key, the authority of the coordinator's certificate; and the name which
@@ -148,7 +148,7 @@ class Service(_Handle):
             max_missing_weight=max_missing_weight, low_latency=int(bool(low_latency)), dry_run=int(bool(dry_run)))
         handle = ctypes.c_void_p()
         _abi.check(_abi.library().moetier_session_open(self._handle, ctypes.byref(options), ctypes.byref(handle)))
-        session = Session(handle, self, top_k or self.model.top_k, bad_rows == "flag")
+        session = Session(handle, self, top_k or self.model.top_k, gate, shared_experts, bad_rows == "flag")
         self._sessions.append(session)
         return session
 
@@ -162,14 +162,19 @@ class Service(_Handle):
 
 
 class Session(_Handle):
-    """One attention service's lease. Its calls are made by one thread at a time; sessions never wait for each other."""
+    """One attention service's lease. Its calls are made by one thread at a time; sessions never wait for each other.
+
+    tier: its Service. top_k, gate, shared_experts: as it was opened.
+    """
 
     _what = "session"
 
-    def __init__(self, handle, service, top_k, flags_bad_rows):
+    def __init__(self, handle, service, top_k, gate, shared_experts, flags_bad_rows):
         super().__init__(handle)
-        self._service = service
-        self._top_k = top_k
+        self.tier = service
+        self.top_k = top_k
+        self.gate = gate
+        self.shared_experts = shared_experts
         self._flags_bad_rows = flags_bad_rows
 
     def step(self, *, stream=None, replay=False, deadline=None, warmup=False):
@@ -206,7 +211,7 @@ class Session(_Handle):
         if self._open_handle is None:
             return
         handle, self._open_handle = self._open_handle, None
-        self._service._sessions.remove(self)
+        self.tier._sessions.remove(self)
         try:
             _abi.check(_abi.library().moetier_session_close(handle))
         except Unavailable:
@@ -330,7 +335,7 @@ class Step:
             setattr(result, field, keep[-1].pointer)
             return array
         if routing:
-            picks = (tokens, self._session._top_k)
+            picks = (tokens, self._session.top_k)
             ids, weights = wanted("ids", picks, "int32"), wanted("weights", picks, "float32")
         bad_rows = wanted("bad_rows", (tokens,), "uint8") if self._session._flags_bad_rows else None
         try:

@@ -179,8 +179,8 @@ class PackageTest(unittest.TestCase):
 
     def test_later_features_are_unsupported_by_name(self):
         self.assert_refused(moetier.Unsupported, "ack manual is not enabled", self.tier.session, ack="manual")
-        self.assert_refused(moetier.Unsupported, "deadline_class batch is not enabled", self.tier.session,
-                            deadline_class="batch")
+        for urgency in ("default", "decode", "prefill", "batch"):
+            self.session(deadline_class=urgency).close()
         self.assert_refused(moetier.Invalid, "return_mode is 'sum'; allowed: partial, exact", self.tier.session,
                             return_mode="sum")
         self.assert_refused(moetier.Unsupported, "tls is not enabled", moetier.connect, "tier:1",

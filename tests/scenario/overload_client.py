@@ -1,10 +1,10 @@
 """An attention service that asks for more or less than a tier can do, as a process of its own.
 
-Usage: overload_client.py ADDRESS TENANT LANES TOKENS DEADLINE_SECONDS. Says {"ready": true}, then runs one phase for
-each line of its standard input, {"rate": calls a second or null for a closed loop, "from": t, "until": t, "lanes": n}
-(monotonic seconds), and answers each with a line of counts. A lane is a thread with a session of its own. In an open
-loop calls become due at their rate whatever becomes of the others; one that no lane takes within its deadline is
-`unsent`. A refused call is not tried again.
+Usage: overload_client.py ADDRESS TENANT LANES TOKENS. Says {"ready": true}, then runs one phase for each line of its
+standard input, {"rate": calls a second or null for a closed loop, "from": t, "until": t, "lanes": n, "deadline":
+seconds of a call} (times are monotonic seconds), and answers each with a line of counts. A lane is a thread with a
+session of its own. In an open loop calls become due at their rate whatever becomes of the others; one that no lane
+takes within its deadline is `unsent`. A refused call is not tried again.
 """
 import collections
 import json
@@ -38,26 +38,25 @@ class Due:
 
 
 class Lane:
-    def __init__(self, connection, tokens, seed, deadline):
-        self.session = connection.session(max_tokens=tokens, call_deadline=deadline)
+    def __init__(self, connection, tokens, seed):
+        self.session = connection.session(max_tokens=tokens)
         random = np.random.default_rng(seed)
         model = connection.model
         self.call = {"layer": LAYER, "hidden": random.standard_normal((tokens, model.hidden_size), dtype=np.float32),
                      "logits": random.standard_normal((tokens, model.router_columns), dtype=np.float32)}
         self.out = np.empty((tokens, model.hidden_size), np.float32)
-        self.deadline = deadline
 
-    def run(self, due, ended):
+    def run(self, due, deadline, ended):
         while (at := due.take()) is not None:
             pause = at - time.monotonic()
             if pause > 0:
                 time.sleep(pause)
-            elif -pause > self.deadline:
+            elif -pause > deadline:
                 ended.append(("UNSENT", 0.0))
                 continue
             try:
                 with self.session.step() as step:
-                    step.forward(**self.call, out=self.out)
+                    step.forward(**self.call, out=self.out, deadline=deadline)
                 ended.append(("OK", time.monotonic() - at))
             except moetier.Error as e:
                 ended.append((e.status, time.monotonic() - at))
@@ -68,7 +67,8 @@ class Lane:
 def phase(lanes, wish):
     due = Due(wish["rate"], wish["from"], wish["until"])
     ended = [[] for _ in lanes[:wish["lanes"]]]
-    threads = [threading.Thread(target=lane.run, args=(due, list_)) for lane, list_ in zip(lanes, ended)]
+    threads = [threading.Thread(target=lane.run, args=(due, wish["deadline"], list_))
+               for lane, list_ in zip(lanes, ended)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -80,10 +80,10 @@ def phase(lanes, wish):
 
 
 def main():
-    address, tenant, count, tokens, deadline = sys.argv[1:6]
+    address, tenant, count, tokens = sys.argv[1:5]
     os.nice(5)  # stands for another machine: it must not take the tier's cores
     with moetier.connect(address, tenant=tenant) as connection:
-        lanes = [Lane(connection, int(tokens), n, float(deadline)) for n in range(int(count))]
+        lanes = [Lane(connection, int(tokens), n) for n in range(int(count))]
         print(json.dumps({"ready": True}), flush=True)
         for line in sys.stdin:
             print(json.dumps(phase(lanes, json.loads(line))), flush=True)

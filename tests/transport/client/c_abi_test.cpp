@@ -232,6 +232,21 @@ TEST_F(c_abi, refuses_tensors_that_do_not_fit) {
   EXPECT_EQ(moetier_forward(session, &good.call, &good.result, nullptr), MOETIER_OK);
 }
 
+TEST_F(c_abi, asks_for_the_deadline_class_of_its_options) {
+  for (std::uint32_t wish = MOETIER_CLASS_DEFAULT; wish <= MOETIER_CLASS_BATCH; ++wish) {
+    auto options = sized<moetier_session_options>();
+    options.deadline_class = wish;
+    moetier_session* made = nullptr;
+    ASSERT_EQ(moetier_session_open(service, &options, &made), MOETIER_OK);
+    const auto& told = tier.wishes.back().urgency;
+    EXPECT_EQ(told.has_value(), wish != MOETIER_CLASS_DEFAULT);
+    if (told) {
+      EXPECT_EQ(*told, k_all_deadline_classes[wish - MOETIER_CLASS_DECODE]);
+    }
+    ASSERT_EQ(moetier_session_close(made), MOETIER_OK);
+  }
+}
+
 TEST_F(c_abi, refuses_by_name_what_later_versions_bring) {
   const auto refused = [&](auto change, const std::string& text,
                            moetier_status due = MOETIER_UNSUPPORTED) {

@@ -5,6 +5,28 @@
 namespace moetier::client::toy {
 namespace {
 
+// The static credit: whatever the session has outstanding, every worker has a bank for the next
+// call.
+TEST(source_session, has_room_at_every_worker_for_every_legal_submit) {
+  for (std::uint32_t m = 1; m <= 4; ++m) {
+    session_rig rig({}, {.micro_batches = m});
+    for (const auto& w : rig.newest->workers) {
+      rig.carrier.workers[w.worker.value].acts = behaviour::silent;
+    }
+    ASSERT_TRUE(rig.session->step_begin(false));
+    const inputs in(rig.shape, 16, 1);  // tokens_max, and rows for every worker
+    for (std::uint16_t u = 0; u < m; ++u) {
+      layer_call call = rig.call_of(in);
+      call.micro_batch = u;
+      ASSERT_TRUE(rig.session->submit(call)) << m;
+    }
+    for (const auto& w : rig.newest->workers) {
+      EXPECT_EQ(rig.carrier.workers[w.worker.value].exchanges, m);
+    }
+    rig.session->cancel();
+  }
+}
+
 TEST(source_session, sums_partials_of_all_workers) {
   session_rig rig;
   ASSERT_TRUE(rig.session->step_begin(false));

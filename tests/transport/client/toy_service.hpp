@@ -51,6 +51,7 @@ class toy_link final : public tier_link {
                            .micro_batches = wish.micro_batches,
                            .top_k = wish.top_k == 0 ? tier_.shape.top_k : wish.top_k,
                            .call_deadline = 60 * k_second,
+                           .tokens_per_second = nullptr,
                            .snapshot = tier_.newest};
   }
   expected<void> attach(session_id session, const transport::source_shape&,

@@ -22,6 +22,14 @@ TEST(call_cost, follows_a_fixed_part_and_a_part_per_row) {
   EXPECT_GE(c.predict(4096), 3 * truth(1024));
 }
 
+TEST(call_cost, refuses_nobody_by_what_the_first_calls_took) {
+  call_cost c;
+  c.observe(8, k_second);
+  EXPECT_EQ(c.predict(8), 0u);
+  for (int i = 0; i < 3; ++i) c.observe(8, 100 * k_microsecond);
+  EXPECT_EQ(c.predict(8), 100 * k_microsecond);
+}
+
 TEST(call_cost, changes_when_the_machine_does_but_not_by_one_outlier) {
   call_cost c;
   for (int i = 0; i < 20; ++i) c.observe(8, 100 * k_microsecond);
@@ -33,7 +41,7 @@ TEST(call_cost, changes_when_the_machine_does_but_not_by_one_outlier) {
 
 TEST(call_cost, trusts_a_guess_less_each_time_it_refuses_by_it) {
   call_cost c;
-  c.observe(8, 10 * k_second);
+  for (int i = 0; i < 4; ++i) c.observe(8, 10 * k_second);
   int refusals = 0;
   while (c.predict(8) > 100 * k_millisecond && refusals < 200) {
     c.doubt(8);

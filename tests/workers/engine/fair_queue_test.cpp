@@ -128,6 +128,35 @@ TEST(fair_queue, saves_nothing_for_a_lower_class_that_does_not_wait) {
   for (int i = 0; i < 30; ++i) EXPECT_EQ(c.serve(), 0u) << i;  // it has to save up like anybody
 }
 
+TEST(fair_queue, takes_back_what_a_lower_class_saved_up_when_its_calls_go) {
+  crowd c(2);
+  for (int i = 0; i < 4; ++i) c.ask(0, {0, decode, k_millisecond});
+  const place gone = c.queue.push(1, batch, 2 * k_millisecond);  // due behind 38 of the others
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(c.serve(), 0u) << i;
+  c.queue.remove(gone);
+  EXPECT_EQ(c.serve(), 0u);
+  c.ask(1, {1, batch, 2 * k_millisecond});
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(c.serve(), 0u) << i;
+}
+
+TEST(fair_queue, takes_back_what_a_tenant_saved_up_when_its_calls_go) {
+  crowd c(2);
+  for (int i = 0; i < 4; ++i) c.ask(0, {0, decode, k_millisecond});
+  const place gone = c.queue.push(1, decode, 20 * k_millisecond);
+  for (int i = 0; i < 15; ++i) EXPECT_EQ(c.serve(), 0u) << i;
+  c.queue.remove(gone);
+  c.ask(1, {1, decode, 20 * k_millisecond});
+  for (int i = 0; i < 15; ++i) EXPECT_EQ(c.serve(), 0u) << i;
+}
+
+TEST(fair_queue, serves_first_what_is_paid_for_first) {
+  fair_queue q(16, 2);
+  const place large = q.push(1, decode, 20 * k_millisecond);
+  for (int i = 0; i < 10; ++i) q.push(0, decode, 300 * k_microsecond);
+  for (int i = 0; i < 10; ++i) EXPECT_NE(q.pop(), large) << i;
+  EXPECT_EQ(q.pop(), large);
+}
+
 TEST(fair_queue, forgets_a_call_that_is_removed) {
   fair_queue q(4, 2);
   const place a = q.push(0, decode, 10);

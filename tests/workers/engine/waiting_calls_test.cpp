@@ -28,7 +28,7 @@ struct waiting_calls_test : testing::Test {
     calls.attach(source_id(1), "greedy", 1, deadline_class::decode);
     calls.attach(source_id(2), "modest", 1, deadline_class::decode);
     calls.attach(source_id(3), "greedy", 1, deadline_class::batch);
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 4; ++i) {
       EXPECT_EQ(calls.admit(call(0, 100, k_second), k_now).code, status::ok);
       serve(10 * k_millisecond);
     }

@@ -536,7 +536,7 @@ error session::refusal_of(const clocked& c, time_ns now) const {
                     "were left",
                     worker, needed.ahead / k_microsecond, layer, needed.call / k_microsecond,
                     (c.deadline - c.submitted) / k_microsecond));
-    const duration_ns wait = std::max(needed.ahead / 4 + needed.call, k_millisecond);
+    const duration_ns wait = std::max({needed.ahead, needed.call, k_millisecond});
     busy.retry_after_ns = wait / 2 + mix(options_.session.value + step_) % wait;
     return busy;
   }

@@ -77,6 +77,7 @@ findings judge_certificates(const certificate_facts& f) {
   }
   if (certificate.empty() || key.empty() || authority.empty()) {
     return first_fails(
+        f,
         fmt::format("set: certificate {}, key {}, authority {}", certificate.empty() ? "no" : "yes",
                     key.empty() ? "no" : "yes", authority.empty() ? "no" : "yes"),
         "set all three, or none", "not all three files are set");

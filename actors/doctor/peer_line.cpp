@@ -85,17 +85,19 @@ std::optional<std::string> peer_line::hear(duration_ns limit) {
       unread_.erase(0, end + 1);
       return line;
     }
-    if (unread_.size() > k_peer_line_bytes_max) return std::nullopt;
+    if (unread_.size() > k_peer_line_bytes_max) broken_ = true;
+    if (broken_) return std::nullopt;
     const time_ns now = monotonic_now();
     if (now >= until || !ready(fd_, POLLIN, until - now + k_millisecond)) return std::nullopt;
     char block[4096];
     const ssize_t n = ::recv(fd_, block, sizeof block, 0);
-    if (n == 0 || (n < 0 && errno != EAGAIN)) return std::nullopt;
+    if (n == 0 || (n < 0 && errno != EAGAIN)) broken_ = true;
     if (n > 0) unread_.append(block, static_cast<std::size_t>(n));
   }
 }
 
 bool peer_line::open() noexcept {
+  if (broken_) return false;
   char byte = 0;
   const ssize_t n = ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));

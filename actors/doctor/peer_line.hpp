@@ -27,11 +27,12 @@ class peer_line final {
   bool say(const std::string& line);  // without its newline
   // nullopt: nothing came within the limit, the other end is gone, or the line is too long.
   std::optional<std::string> hear(duration_ns limit);
-  bool open() noexcept;  // the other end is still there
+  bool open() noexcept;  // the other end is still there, and has kept to the rules
 
  private:
   int fd_;
   std::string unread_;
+  bool broken_ = false;  // gone, or a line was too long
 };
 
 class peer_listener final {

@@ -26,6 +26,8 @@ product_packages=(
 )
 test_packages=(
   libgtest-dev libgmock-dev librapidcheck-dev
+  # makes the certificates of the security tests
+  openssl
   # reads /metrics, the rules and the alerts as an operator's does
   prometheus
 )

@@ -73,8 +73,8 @@ class examination final {
     add(judge_nccl(probe_nccl()));
     add(judge_identity(probe_identity(root_)));
     add_ports();
-    add(judge_certificates(
-        probe_certificates("rpc", {s_.security.cert, s_.security.key, s_.security.ca})));
+    add_certificates("rpc", s_.security.rpc);
+    add_certificates("control", s_.security.control);
     const model_facts model = probe_model(s_.model.path);
     add(judge_model(model));
     add(judge_bill(probe_bill(model, s_, probe_available_memory(root_))));
@@ -97,6 +97,10 @@ class examination final {
     add(judge_open_files(probe_open_files()));
     // The workers, the gateway, and one client that brings its own source half.
     add(judge_shm(probe_shm(), s_.coordinator.workers + 2));
+  }
+
+  void add_certificates(const char* zone, const config::link_files& files) {
+    add(judge_certificates(probe_certificates(zone, {files.cert, files.key, files.ca})));
   }
 
   void add_ports() {

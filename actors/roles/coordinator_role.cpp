@@ -185,7 +185,7 @@ std::vector<http::page> pages_of(const page_sources& from) {
   const auto debug = [&pages](std::string_view name, std::function<expected<std::string>()> text) {
     pages.push_back(http::debug_page(name, std::move(text)));
   };
-  debug("config", [&config] { return config; });
+  debug("config", [&config = from.config] { return config; });
   debug("placement", [&host] { return coordinator::placement_document(*host.view()); });
   debug("experts", [&host] { return coordinator::experts_document(*host.view()); });
   debug("environment", [&host] { return coordinator::environments_document(*host.view()); });

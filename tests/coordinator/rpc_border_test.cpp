@@ -89,8 +89,10 @@ TEST_F(rpc_border, who_proves_nothing_is_turned_away_and_counted) {
   const auto own = zone.issue("own");
   const auto foreign = other.issue("foreign");
   // Of another authority, while it believes ours.
-  EXPECT_EQ(why({foreign.certificate, foreign.key, foreign.authority}),
-            "the coordinator is not reached: the zone's authority did not issue its certificate");
+  EXPECT_EQ(
+      why({foreign.certificate, foreign.key, foreign.authority}),
+      "the coordinator is not reached: its certificate is none that the zone's authority issued "
+      "for this");
   EXPECT_TRUE(wait_for([&] { return refused(tls::refusal::by_peer) == 1; }));
   // The coordinator's certificate is of another host.
   EXPECT_EQ(why(own, "tier.example"),
@@ -112,8 +114,10 @@ TEST_F(rpc_border, a_client_certificate_cannot_pose_as_the_coordinator) {
   const auto made = client::connect(posing.address(), k_patience,
                                     {.tls = client::tls_wish{.files = zone.issue("own")}});
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().text,
-            "the coordinator is not reached: the zone's authority did not issue its certificate");
+  EXPECT_EQ(
+      made.error().text,
+      "the coordinator is not reached: its certificate is none that the zone's authority issued "
+      "for this");
 }
 
 TEST_F(rpc_border, another_tenants_session_cannot_be_resumed) {

@@ -261,11 +261,12 @@ class Links(unittest.TestCase):
             with moetier.connect(self.tier.address, tls=self.tls, tenant="red") as tier:
                 tier.session(max_tokens=16)
         texts.append(str(refusal.exception))
-        for files, words in ((self.other.issue("blue", file="stranger"), "authority did not issue"), (None, "no connection")):
-            tls = files and moetier.Tls(files.cert, files.key, self.rpc.ca)
-            with self.assertRaises(moetier.Error) as refusal:
+        foreign = self.other.issue("blue", file="stranger")
+        for tls in (moetier.Tls(foreign.cert, foreign.key, foreign.ca), self.tls._replace(server_name="tier.example"), None):
+            with self.assertRaises(moetier.Unavailable) as refusal:
                 moetier.connect(self.tier.address, tls=tls, timeout=0.5)
             texts.append(str(refusal.exception))
+        print("\n".join(texts))
         for text in texts:
             for secret in SECRETS:
                 self.assertIsNone(re.search(secret, text), text)

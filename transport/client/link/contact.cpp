@@ -28,6 +28,11 @@ const char* words_of(int error) {
 // A later try would be told the same.
 bool is_refusal(int error) { return error == ECONNREFUSED || error == ENOENT || error == EACCES; }
 
+// What a second try would end in too, whoever has patience.
+bool is_verdict(tls::refusal why) {
+  return why != tls::refusal::none && why != tls::refusal::cut && why != tls::refusal::other;
+}
+
 // The coordinator's answer that ends a session, as opposed to one that asks for patience.
 bool is_final(const error& e) {
   return e.code == status::session_lost || e.code == status::cancelled || !is_retryable(e.code);
@@ -56,7 +61,8 @@ contact::~contact() noexcept(false) = default;
 kj::Promise<void> contact::keep_connected() {
   return try_connect(0).then([this](bool up) -> kj::Promise<void> {
     if (!up) {
-      if (all_refused_ && first_ == first_contact::impatient && !was_connected_) {
+      const bool gives_up = disproved_ || (all_refused_ && first_ == first_contact::impatient);
+      if (gives_up && !was_connected_) {
         hopeless_ = make_error(reason::coordinator_unreached, last_failure_);
         changed_.fire();
       }
@@ -76,7 +82,10 @@ kj::Promise<void> contact::keep_connected() {
 }
 
 kj::Promise<bool> contact::try_connect(std::size_t index) {
-  if (index == 0) all_refused_ = true;
+  if (index == 0) {
+    all_refused_ = true;
+    disproved_ = false;
+  }
   return connect_socket(loop_, addresses_[index], k_connect_attempt_max)
       .then([this, index](connect_result result) -> kj::Promise<bool> {
         all_refused_ = all_refused_ && result.fd < 0 && is_refusal(result.error);
@@ -100,7 +109,7 @@ kj::Promise<bool> contact::prove(int fd) {
       .then([this, &c](bool proved) {
         if (!proved) {
           last_failure_ = tls::words_of(c.why());
-          all_refused_ = true;  // nor will it be believed at a second try
+          disproved_ = is_verdict(c.why());
         }
         return proved;
       })
@@ -131,9 +140,8 @@ kj::Promise<bool> contact::greet() {
           [this](kj::Exception&&) {
             // In TLS 1.3 the coordinator's verdict on our certificate comes after our handshake.
             const tls::refusal why = connection_->why();
-            const bool judged = why != tls::refusal::none && why != tls::refusal::cut;
-            last_failure_ = judged ? tls::words_of(why) : words_of(ECONNRESET);
-            all_refused_ = all_refused_ || judged;
+            disproved_ = is_verdict(why);
+            last_failure_ = disproved_ ? tls::words_of(why) : words_of(ECONNRESET);
             return false;
           })
       .exclusiveJoin(loop_.delay(k_connect_attempt_max).then([] { return false; }))

@@ -122,6 +122,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
   duration_ns backoff_ = k_backoff_first;
   std::string last_failure_ = "not tried yet";
   bool all_refused_ = false;       // by every address in the newest round
+  bool disproved_ = false;         // one side refused the other's certificate in it
   std::optional<error> hopeless_;  // no common protocol, or nobody there and no patience
   std::map<session_id, std::unique_ptr<session>> sessions_;
   session_id highest_;                     // ever opened here

@@ -84,8 +84,10 @@ class Overload(unittest.TestCase):
                 client.told()
             idle = [1e-6] * GREEDY  # one call each, at the beginning
             closed = [None] * GREEDY
-            # Caches, first touches of all sessions' banks, predictions.
-            run(clients, 3, closed + [MODEST_RATE], LEARNING_DEADLINE)
+            for client in clients:
+                client.ask(calls=4, deadline=LEARNING_DEADLINE)
+            for client in clients:
+                client.told()
             learned = run(clients, 2, closed + [MODEST_RATE], LEARNING_DEADLINE, lanes=1)
             deadline = max(0.05, CALLS_PER_DEADLINE * TOKENS / learned["goodput"])
             alone = run(clients, PEAK_SECONDS, idle + [MODEST_RATE], deadline)

@@ -1,10 +1,11 @@
 """An attention service that asks for more or less than a tier can do, as a process of its own.
 
-Usage: overload_client.py ADDRESS TENANT LANES TOKENS. Says {"ready": true}, then runs one phase for each line of its
-standard input, {"rate": calls a second or null for a closed loop, "from": t, "until": t, "lanes": n, "deadline":
-seconds of a call} (times are monotonic seconds), and answers each with a line of counts. A lane is a thread with a
-session of its own. In an open loop calls become due at their rate whatever becomes of the others; one that no lane
-takes within its deadline is `unsent`. A refused call is not tried again.
+Usage: overload_client.py ADDRESS TENANT LANES TOKENS. A lane is a thread with a session of its own. Says {"ready":
+true}, then does what each line of its standard input asks for and answers it with a line. {"calls": n, "deadline":
+seconds} makes n calls in every lane. {"rate": calls a second or null for a closed loop, "from": t, "until": t,
+"lanes": n, "deadline": seconds of a call} is a phase (times are monotonic seconds), answered with counts. In an open
+loop calls become due at their rate whatever becomes of the others; one that no lane takes within its deadline is
+`unsent`. A refused call is not tried again.
 """
 import collections
 import json
@@ -64,6 +65,15 @@ class Lane:
                     time.sleep(e.retry_after or 0.001)
 
 
+def touch(lanes, wish):
+    """Every bank of every session is used, so that what a session takes is taken."""
+    for lane in lanes:
+        for _ in range(wish["calls"]):
+            with lane.session.step() as step:
+                step.forward(**lane.call, out=lane.out, deadline=wish["deadline"])
+    return {}
+
+
 def phase(lanes, wish):
     due = Due(wish["rate"], wish["from"], wish["until"])
     ended = [[] for _ in lanes[:wish["lanes"]]]
@@ -86,7 +96,8 @@ def main():
         lanes = [Lane(connection, int(tokens), n) for n in range(int(count))]
         print(json.dumps({"ready": True}), flush=True)
         for line in sys.stdin:
-            print(json.dumps(phase(lanes, json.loads(line))), flush=True)
+            wish = json.loads(line)
+            print(json.dumps((touch if "calls" in wish else phase)(lanes, wish)), flush=True)
         for lane in lanes:
             lane.session.close()
 

@@ -13,6 +13,7 @@
 #include "actors/http/pages.hpp"
 #include "actors/process/exit_watchdog.hpp"
 #include "actors/process/random.hpp"
+#include "actors/process/thread_time.hpp"
 #include "actors/roles/ending.hpp"
 #include "actors/roles/router_shelf.hpp"
 #include "actors/roles/routing_digest.hpp"
@@ -102,7 +103,23 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   return o;
 }
 
-std::vector<http::page> pages_of(const actors::coordinator_host& host, const event_log& log) {
+// What CAF calls the thread that serves its sockets.
+constexpr std::string_view k_io_thread = "caf.multiplexer";
+
+std::string metrics_of(const actors::coordinator_host& host, const event_log& log,
+                       const coordinator::rpc_server& rpc, const coordinator::gateway* gateway) {
+  http::coordinator_counters counters{.log_lines_dropped = log.dropped(),
+                                      .mailbox_depth = host.mailbox_depth(),
+                                      .io_thread_cpu_seconds = thread_cpu_seconds(k_io_thread),
+                                      .rpc = rpc.reading(),
+                                      .connections_refused = rpc.counters().connections_refused};
+  if (gateway != nullptr) counters.gateway = gateway->read();
+  return http::coordinator_metrics(*host.view(), counters);
+}
+
+std::vector<http::page> pages_of(const actors::coordinator_host& host, const event_log& log,
+                                 const coordinator::rpc_server& rpc,
+                                 const coordinator::gateway* gateway) {
   return {
       // The view is made anew by every tick of the actor: an old one means that it hangs.
       {"/livez", [&host] { return http::livez(host.view_age() < k_actor_hangs_after); }},
@@ -111,12 +128,8 @@ std::vector<http::page> pages_of(const actors::coordinator_host& host, const eve
          const auto v = host.view();
          return http::readyz(v->ready, v->not_ready_reasons);
        }},
-      {"/metrics",
-       [&host, &log] {
-         return http::metrics_page(http::coordinator_metrics(
-             *host.view(),
-             {.log_lines_dropped = log.dropped(), .mailbox_depth = host.mailbox_depth()}));
-       }},
+      {"/metrics", [&host, &log, &rpc,
+                    gateway] { return http::metrics_page(metrics_of(host, log, rpc, gateway)); }},
       {"/version", [] { return http::version_page(); }},
       {"/debug/placement",
        [&host]() -> http::response {
@@ -255,7 +268,7 @@ class coordinator_process final {
     if (!control) return tl::unexpected(control.error());
     l.control = config::endpoint_text(*control);
     auto http = http::http_server::start(*config::parse_endpoint(settings_.http.listen),
-                                         pages_of(*host_, log_));
+                                         pages_of(*host_, log_, *rpc_, gateway_.get()));
     if (!http) return tl::unexpected(http.error());
     http_ = std::move(*http);
     l.http = config::endpoint_text(http_->address());

@@ -115,6 +115,7 @@ void core::state::on(const time_passed&, time_ns now) {
   last_time = now;
   if (starting) return;
   detect_silence(now);
+  turn_window(now);
   for (auto& [name, m] : members) try_serve(m, now);
   resend(now);
   resend_adapters(now);

@@ -312,6 +312,13 @@ void core::state::hear(member& from, const control::load_report& m, time_ns) {
   }
 }
 
+void core::state::turn_window(time_ns now) {
+  if (!plan || !window.due(now)) return;
+  std::vector<std::vector<std::uint64_t>> totals;
+  for (const auto& span : plan->spans()) totals.push_back(members.at(span.name).counts);
+  window.turn(now, durable.generation, std::move(totals));
+}
+
 // Silence is soft evidence: when more than half fall silent inside one detection time, the fault is
 // more likely here, and they get a second one. Closed links never come this way.
 void core::state::detect_silence(time_ns now) {

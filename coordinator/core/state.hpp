@@ -15,6 +15,7 @@
 
 #include "coordinator/core/adapter.hpp"
 #include "coordinator/core/core.hpp"
+#include "coordinator/core/load_window.hpp"
 #include "coordinator/core/member.hpp"
 #include "coordinator/core/session.hpp"
 #include "coordinator/resolution/resolve.hpp"
@@ -78,6 +79,8 @@ struct core::state {
               std::string text);
   void lose(member& gone, const std::string& why);
   void detect_silence(time_ns now);
+  load_window window;
+  void turn_window(time_ns now);
   void quarantine(member& bad, const std::string& text);
   member* member_of(link_number link, incarnation_id incarnation);
   template <class Message>

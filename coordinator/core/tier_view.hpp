@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/core/load_window.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/base/time.hpp"
 #include "schemas/resolution/report.hpp"
@@ -71,7 +72,8 @@ struct tier_view {
   std::uint64_t unreplicated_experts = 0;    // (layer, expert) pairs with exactly one live replica
   std::uint64_t lost_experts = 0;            // (layer, expert) pairs without a live replica
   std::uint64_t stale_commands_refused = 0;  // messages of older epochs or incarnations
-  transport::snapshot_ptr snapshot;          // newest published; null = none
+  std::shared_ptr<const window_loads> window;  // the last that ended; null = none yet
+  transport::snapshot_ptr snapshot;            // newest published; null = none
   std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one
 };
 

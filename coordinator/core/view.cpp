@@ -90,6 +90,7 @@ tier_view core::view(time_ns now) const {
   v.unreplicated_experts = s.unreplicated_experts;
   v.lost_experts = s.lost_experts;
   v.stale_commands_refused = s.stale_refused;
+  v.window = s.window.last();
   v.snapshot = s.published;
   v.resolved = s.resolved;
   return v;

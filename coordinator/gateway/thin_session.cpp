@@ -58,6 +58,11 @@ bool thin_session::finished() const {
   return finished_;
 }
 
+transport::carrier_counters thin_session::carrier_counts() const {
+  const std::lock_guard lock(mutex_);
+  return carrier_;
+}
+
 void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
                        const client::router_source& router, opened done) {
   const client::source_session_options wish{
@@ -73,7 +78,8 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
       .wait_newer = [&board](const transport::routing_snapshot& seen,
                              duration_ns limit) { return board.wait_newer(seen, limit); },
       .newest = [&board] { return board.newest(); },
-      .router = options_.gate_on_tier ? router : client::router_source{}};
+      .router = options_.gate_on_tier ? router : client::router_source{},
+      .meter = &meter_};
   auto source = client::source_session::open(carrier, wish, board.newest());
   if (!source) return done(unexpected_error(source.error()));
   done(thin_place{(*source)->shape(), (*source)->address()});
@@ -82,6 +88,7 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
     job next;
     {
       std::unique_lock lock(mutex_);
+      carrier_ = (*source)->carrier_counts();
       serving_ = !waiting_.empty();
       changed_.wait(lock, [this] { return ended_ || !waiting_.empty(); });
       if (ended_) return;  // end() took what waited

@@ -15,6 +15,7 @@
 
 #include "transport/client/link/rows_codec.hpp"
 #include "transport/client/link/snapshot_board.hpp"
+#include "transport/client/source/source_meter.hpp"
 #include "transport/client/source/source_session.hpp"
 
 namespace moetier::coordinator {
@@ -57,6 +58,9 @@ class thin_session final {
   void end() noexcept;
   bool finished() const;  // the thread has nothing left to do: destruction will not wait
 
+  client::source_reading reading() const { return meter_.read(); }
+  transport::carrier_counters carrier_counts() const;  // as of the last call's end
+
  private:
   struct job {
     client::thin_rows rows;
@@ -70,7 +74,9 @@ class thin_session final {
   expected<client::thin_result> serve(client::source_session& source, const job& call) const;
 
   const thin_session_options options_;
+  client::source_meter meter_;
   mutable std::mutex mutex_;
+  transport::carrier_counters carrier_;
   std::condition_variable changed_;
   std::deque<job> waiting_;
   bool serving_ = false;

@@ -16,6 +16,7 @@
 
 #include "coordinator/control_port.hpp"
 #include "coordinator/gateway/gateway.hpp"
+#include "coordinator/rpc/rpc_meter.hpp"
 
 namespace moetier::client {
 class rpc_loop;
@@ -62,6 +63,7 @@ class rpc_server final : public control_sink {
   void stop();
 
   rpc_counters counters() const noexcept;
+  rpc_reading reading() const { return counters_.meter.read(); }
 
   void on_answer(const answer_session& answer) override;
   void on_answer(const answer_done& answer) override;
@@ -77,6 +79,7 @@ class rpc_server final : public control_sink {
     std::atomic<std::uint64_t> connections_overrun{0};
     std::atomic<std::uint64_t> calls_total{0};
     std::atomic<std::uint64_t> calls_refused{0};
+    rpc_meter meter;
   };
 
  private:

@@ -100,7 +100,7 @@ compute_status panel_backend::run(const expert_call& call) {
   wave w{.rows = {s.rows, capacity}, .tiles = {s.tiles, capacity}, .blocks = {s.blocks, capacity}};
   for (std::size_t next = 0; next < call.entries.size();) {
     next = next_wave(call, next, w);
-    compute(w, s, call.mode, call.lora != nullptr);
+    compute(w, s, call);
   }
   return compute_status::ok;
 }
@@ -113,8 +113,8 @@ std::uint32_t panel_backend::range_panels(const panel_strip& strip, bool alone) 
   return (panels + k_streams_max - 1) / k_streams_max * k_streams_max;
 }
 
-void panel_backend::compute(const wave& w, const scratch& s, return_mode mode,
-                            bool adapted) noexcept {
+void panel_backend::compute(const wave& w, const scratch& s, const expert_call& call) noexcept {
+  const bool adapted = call.lora != nullptr;
   const std::size_t work = std::size_t{w.row_count} * shape_.hidden_size * shape_.intermediate_size;
   const bool alone = pool_.threads() == 1 || work < k_shared_work_min;
   const auto share = [&](std::uint32_t items, auto&& body) {
@@ -145,13 +145,15 @@ void panel_backend::compute(const wave& w, const scratch& s, return_mode mode,
     share(w.tile_count,
           [&](std::uint32_t item, unsigned lane) { lower_activated(w.tiles[item], w, s, lane); });
   }
+  if (call.clock != nullptr) call.clock->end_stage(call.clock->fc1_ns);
 
   const std::uint32_t fc2_step = range_panels(page_.fc2(), alone);
   const std::uint32_t fc2_parts = (page_.fc2().panels + fc2_step - 1) / fc2_step;
   share(fc2_parts, [&](std::uint32_t item, unsigned lane) {
     const panel_range range = range_of(page_.fc2(), fc2_step, item);
-    for (std::uint32_t b = 0; b < w.block_count; ++b) run_fc2(w, w.blocks[b], s, mode, range, lane);
+    for (std::uint32_t b = 0; b < w.block_count; ++b) run_fc2(w, w.blocks[b], s, call.mode, range, lane);
   });
+  if (call.clock != nullptr) call.clock->end_stage(call.clock->fc2_ns);
 }
 
 // Few rows: reading the weights is the whole cost, so several panels stream at once, each

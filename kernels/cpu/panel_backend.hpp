@@ -50,7 +50,7 @@ class panel_backend final : public Backend {
   std::uint32_t wave_rows(std::size_t entries) const noexcept;
   std::size_t lay_out(std::uint32_t rows, std::byte* base, scratch* out) const noexcept;
   std::uint32_t range_panels(const panel_strip& strip, bool alone) const noexcept;
-  void compute(const wave& w, const scratch& s, return_mode mode, bool adapted) noexcept;
+  void compute(const wave& w, const scratch& s, const expert_call& call) noexcept;
 
   // What one item of work multiplies: all tiles of a block times the panels of a range.
   struct product {

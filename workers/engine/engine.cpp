@@ -1,7 +1,9 @@
 #include "workers/engine/engine.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -10,6 +12,7 @@
 #include <pthread.h>
 
 #include "schemas/base/assert.hpp"
+#include "schemas/base/limits.hpp"
 #include "workers/engine/mailbox.hpp"
 #include "workers/layer/moe_layer.hpp"
 
@@ -31,6 +34,12 @@ transport::source_shape shape_of(const control::source_attachment& s) {
           .return_stride = s.return_stride,
           .return_rows_max = s.return_rows_max,
           .banks = s.banks};
+}
+
+std::uint32_t sources_in(std::span<const transport::arrival> taken) noexcept {
+  std::bitset<k_sources_max> seen;
+  for (const transport::arrival& a : taken) seen.set(a.source.value % k_sources_max);
+  return static_cast<std::uint32_t>(seen.count());
 }
 
 }  // namespace
@@ -77,6 +86,8 @@ class engine::loop {
     return p;
   }
 
+  engine_reading reading() const { return meter_.read(); }
+
   std::uint64_t tick() const noexcept { return tick_.load(std::memory_order_relaxed); }
 
   transport::carrier_counters carrier() const {
@@ -89,12 +100,14 @@ class engine::loop {
     pthread_setname_np(pthread_self(), "moetier-engine");
     std::array<transport::arrival, k_arrivals_max> arrivals;
     time_ns counters_due = 0;
+    time_ns turn_began = monotonic_now();
     while (!stopping_.load(std::memory_order_acquire)) {
       tick_.fetch_add(1, std::memory_order_relaxed);
       if (mail_.pending()) obey();
       const std::size_t n = half_.poll(arrivals);
-      for (std::size_t i = 0; i < n; ++i) serve(arrivals[i]);
-      const time_ns now = monotonic_now();
+      const time_ns polled = monotonic_now();
+      time_ns now = polled;
+      for (std::size_t i = 0; i < n; ++i) now = serve(arrivals[i], now);
       if (n > 0) last_arrival_ = now;
       if (release_.has_value()) try_release();
       if (draining_ && now - last_arrival_ >= options_.quiet) drained();
@@ -103,18 +116,29 @@ class engine::loop {
         counters_ = half_.counters();
         counters_due = now + k_counters_every;
       }
-      if (n == 0) half_.wait(nanoseconds(options_.spin), nanoseconds(sleep_limit()));
+      meter_.count_turn(sources_in(std::span(arrivals).first(n)), polled - turn_began);
+      turn_began = now;
+      if (n > 0) continue;
+      const duration_ns limit = sleep_limit();
+      half_.wait(nanoseconds(options_.spin), nanoseconds(limit));
+      // What the sleep took beyond its limit belongs to the turn that follows.
+      const time_ns woken = monotonic_now();
+      turn_began = woken - (woken - now > limit ? woken - now - limit : 0);
     }
   }
 
   duration_ns sleep_limit() const { return draining_ ? options_.quiet / 4 : k_sleep_max; }
 
-  void serve(const transport::arrival& work) {
-    busy_since_.store(monotonic_now(), std::memory_order_relaxed);
-    layer_.serve(work);
+  // Returns when it ended.
+  time_ns serve(const transport::arrival& work, time_ns began) {
+    busy_since_.store(began, std::memory_order_relaxed);
+    const status end = layer_.serve(work);
+    const time_ns ended = monotonic_now();
+    meter_.count(work, layer_.last(), end, began, ended);
     busy_since_.store(0, std::memory_order_relaxed);
     ended_.fetch_add(1, std::memory_order_relaxed);
     rows_.store(layer_.rows_total(), std::memory_order_relaxed);
+    return ended;
   }
 
   void obey() {
@@ -199,6 +223,7 @@ class engine::loop {
   std::atomic<std::uint64_t> ended_{0};
   std::atomic<std::uint64_t> rows_{0};
   std::atomic<time_ns> busy_since_{0};
+  engine_meter meter_;
 
   // Engine thread only.
   std::vector<incarnation_id> attached_;  // by source id; 0 = none
@@ -240,6 +265,7 @@ void engine::post_adapters(std::shared_ptr<const adapter_set> adapters) {
 }
 void engine::post_drain() { loop_->post(drain_command{}); }
 
+engine_reading engine::reading() const { return loop_->reading(); }
 engine_progress engine::progress(bool with_counts) { return loop_->progress(with_counts); }
 std::uint64_t engine::tick() const noexcept { return loop_->tick(); }
 transport::carrier_counters engine::carrier() const { return loop_->carrier(); }

@@ -16,6 +16,7 @@
 #include "schemas/base/time.hpp"
 #include "transport/communication.hpp"
 #include "workers/core/event.hpp"
+#include "workers/engine/engine_meter.hpp"
 #include "workers/store/adapter_set.hpp"
 #include "workers/store/generation_table.hpp"
 
@@ -63,6 +64,7 @@ class engine final {
   engine_progress progress(bool with_counts);
   std::uint64_t tick() const noexcept;          // rises while the engine turns: for /livez
   transport::carrier_counters carrier() const;  // as of the last turn
+  engine_reading reading() const;
 
  private:
   class loop;

@@ -377,6 +377,8 @@ moetier_stats_snapshot session::stats() const {
   stats.wait_ns = times.wait;
   stats.sum_ns = times.sum;
   stats.total_ns = times.total;
+  stats.air_ns = times.air;
+  stats.held_ns = times.held;
   return stats;
 }
 

@@ -64,8 +64,8 @@ inline bool is_boundary(const moetier_event& s, std::uint32_t size) noexcept {
 }
 
 inline bool is_boundary(const moetier_stats_snapshot& s, std::uint32_t size) noexcept {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = s;
-  return is_between(size, s, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r] = s;
+  return is_between(size, s, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r);
 }
 
 }  // namespace moetier::abi

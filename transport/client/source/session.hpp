@@ -33,6 +33,7 @@ class session final : public source_session {
   std::uint64_t step() const noexcept override { return step_; }
   const call_times& last_times() const noexcept override { return times_; }
   const call_end& last_end() const noexcept override { return end_; }
+  transport::carrier_counters carrier_counts() const noexcept override { return half_->counters(); }
 
  private:
   struct call_names {
@@ -47,6 +48,8 @@ class session final : public source_session {
     call_names names;
     time_ns submitted = 0;
     time_ns deadline = 0;
+    time_ns sent = 0;     // when submit() ended
+    time_ns stalled = 0;  // since when a chunk waits for a bank; 0 = none does
     std::uint32_t first_chunk = 0;
     call_times times;
   };
@@ -62,6 +65,7 @@ class session final : public source_session {
   bool replay(clocked& c, expected<void>& chosen);
   error error_of(const clocked& c, time_ns now) const;
   unexpected_error poison(error why);
+  void note_stall(clocked& c, time_ns now) noexcept;
 
   source_session_options options_;
   transport::snapshot_ptr snapshot_;
@@ -75,6 +79,7 @@ class session final : public source_session {
 
   bool in_step_ = false;
   std::uint64_t step_ = 0;
+  time_ns step_began_ = 0;
   std::uint8_t attempt_ = 0;      // raised by every replay of a call or of the step
   std::uint32_t next_chunk_ = 0;  // chunks are numbered through the step
   std::optional<error> poison_;

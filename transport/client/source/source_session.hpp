@@ -21,6 +21,7 @@
 #include "schemas/base/error.hpp"
 #include "schemas/base/time.hpp"
 #include "transport/client/source/layer_router.hpp"
+#include "transport/client/source/source_meter.hpp"
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
 
@@ -47,6 +48,7 @@ struct source_session_options {
   std::function<transport::snapshot_ptr()> newest{};
   // Set: calls may come without logits and ids (gate = tier). Asked for every layer by open().
   router_source router{};
+  source_meter* meter = nullptr;  // (optional) counts what this session does; outlives it
 };
 
 // One call's inputs. Shapes by `tokens`; pitches in bytes, last dimension contiguous.
@@ -86,6 +88,8 @@ struct call_times {  // of the last collected call, nanoseconds; for benches and
   duration_ns wait = 0;
   duration_ns sum = 0;
   duration_ns total = 0;
+  duration_ns air = 0;   // from the last row's sending until the last return was in
+  duration_ns held = 0;  // of that, by the worker that answered last
   std::uint32_t replays = 0;
 };
 
@@ -122,6 +126,7 @@ class source_session {
   virtual std::uint64_t step() const noexcept = 0;
   virtual const call_times& last_times() const noexcept = 0;
   virtual const call_end& last_end() const noexcept = 0;
+  virtual transport::carrier_counters carrier_counts() const noexcept = 0;
 };
 
 }  // namespace moetier::client

@@ -97,7 +97,7 @@ class StatsSnapshot(_Sized):
     _fields_ = _sized(("steps", c_uint64), ("calls", c_uint64), ("tokens", c_uint64), ("failures", c_uint64),
                       ("replays", c_uint64), ("epoch", c_uint64), ("generation", c_uint64), ("workers", c_uint32),
                       ("workers_live", c_uint32), ("route_ns", c_uint64), ("pack_ns", c_uint64), ("wait_ns", c_uint64),
-                      ("sum_ns", c_uint64), ("total_ns", c_uint64))
+                      ("sum_ns", c_uint64), ("total_ns", c_uint64), ("air_ns", c_uint64), ("held_ns", c_uint64))
 
 
 class StatusWord(ctypes.Structure):

@@ -15,7 +15,7 @@ Model = collections.namedtuple("Model", "model_type hidden_size intermediate_siz
                                         "carrier backend router_columns shared_experts adapters")
 Event = collections.namedtuple("Event", "kind workers_live epoch generation")
 Stats = collections.namedtuple("Stats", "steps calls tokens failures replays epoch generation workers workers_live "
-                                        "route_ns pack_ns wait_ns sum_ns total_ns")
+                                        "route_ns pack_ns wait_ns sum_ns total_ns air_ns held_ns")
 StepReport = collections.namedtuple("StepReport", "status attempts step generation calls replays tokens missing")
 Tls = collections.namedtuple("Tls", "cert key ca")
 

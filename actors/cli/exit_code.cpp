@@ -6,6 +6,7 @@ exit_code exit_code_of(const error& e) noexcept {
   switch (e.why) {
     case reason::config_invalid:
     case reason::config_unknown_key:
+    case reason::certificate_unusable:
     case reason::state_unusable: return exit_code::usage;
     case reason::coordinator_unreached: return exit_code::unreached;
     case reason::file_unreadable:

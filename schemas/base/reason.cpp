@@ -108,6 +108,9 @@ constexpr row k_rows[] = {
      "loading generation {} was cancelled"},
     {reason::device_lost, status::device, "device_lost", "the device failed: {}"},
     {reason::shutting_down, status::unavailable, "shutting_down", "{} is shutting down"},
+    {reason::certificate_unusable, status::invalid, "certificate_unusable",
+     "certificate file {}: {}"},
+    {reason::denied, status::denied, "denied", "{} is denied: {}"},
     {reason::internal_error, status::internal, "internal_error", "internal error: {}"},
 };
 

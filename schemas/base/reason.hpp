@@ -77,6 +77,8 @@ enum class reason : std::uint16_t {
   load_cancelled,         // {generation}
   device_lost,            // {what}
   shutting_down,          // {what}
+  certificate_unusable,   // {file} {why}
+  denied,                 // {call} {who may}
   internal_error,         // {what}
 };
 

@@ -33,6 +33,8 @@ wire_header good_dispatch() {
   return h;
 }
 
+constexpr time_ns now = 1'000;
+
 class worker_side : public testing::Test {
  protected:
   worker_side() {
@@ -153,6 +155,36 @@ TEST_F(worker_side, keeps_an_arrival_until_the_banks_last_return_is_sent) {
   table.sent(first.ticket, now);
   EXPECT_TRUE(table.take(second));
   EXPECT_FALSE(table.take(second));
+}
+
+TEST_F(worker_side, tells_how_long_rows_were_here_and_how_long_their_return_was_under_way) {
+  const auto memory =
+      memory_for(return_bytes_max(small_shape()), dispatch_bytes_max(small_shape()));
+  table.detach(k_source.source);
+  table.attach(k_source, small_shape(), 1, memory);
+  const wire_header h = good_dispatch();
+  const landing to = table.admit(encode_header(h), h.payload_bytes, 100);
+  table.landed(to.place, true, 250);
+  arrival a;
+  ASSERT_TRUE(table.take(a));
+  EXPECT_EQ(a.admitted_at, 100u);
+  EXPECT_EQ(a.landed_at, 250u);
+  worker_table::outgoing out;
+  ASSERT_EQ(table.give_back(a.ticket, 0, status::ok, 0, 1'100, out), comm_status::ok);
+  wire_header sent;
+  ASSERT_EQ(decode_header(memory->head(out.bank), sent), wire_fault::none);
+  EXPECT_EQ(sent.budget_us, 1'000u);
+  table.sent(a.ticket, 1'600);
+  EXPECT_EQ(table.stall_ns(), 500u);
+  // Longer than the field holds is as long as it holds.
+  wire_header next = good_dispatch();
+  next.stamp = 3;
+  table.landed(table.admit(encode_header(next), next.payload_bytes, 2'000).place, true, 2'000);
+  ASSERT_TRUE(table.take(a));
+  ASSERT_EQ(table.give_back(a.ticket, 0, status::ok, 0, 2'000 + (1ull << 33), out),
+            comm_status::ok);
+  ASSERT_EQ(decode_header(memory->head(out.bank), sent), wire_fault::none);
+  EXPECT_EQ(sent.budget_us, ~0u);
 }
 
 TEST_F(worker_side, answers_under_the_number_it_is_called_by_until_it_has_one) {

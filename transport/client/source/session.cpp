@@ -156,7 +156,7 @@ expected<void> session::step_begin(bool replay) {
   next_chunk_ = 0;
   poison_.reset();
   repeats_.begin_step();
-  if (!replay) step_began_ = monotonic_now();
+  if (!replay && options_.meter != nullptr) step_began_ = monotonic_now();
   in_step_ = true;
   return {};
 }

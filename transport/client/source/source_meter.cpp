@@ -87,6 +87,7 @@ void source_meter::count_refusal(reason why) noexcept {
 
 source_reading source_meter::read() const {
   source_reading r{.step = step_.read(),
+                   .parts = {},
                    .tickets = read_all(tickets_),
                    .route_faults = read_all(route_faults_),
                    .replays = replays_.load(std::memory_order_relaxed),

@@ -26,14 +26,10 @@ product_packages=(
 )
 test_packages=(
   libgtest-dev libgmock-dev librapidcheck-dev
-<<<<<<< HEAD
   # the status page, looked at as a browser does
   chromium
-||||||| 253b6a0
-=======
   # makes the certificates of the security tests
   openssl
->>>>>>> security
   # reads /metrics, the rules and the alerts as an operator's does
   prometheus
   # stands beside our products in `moetier bench kernels`

@@ -18,6 +18,7 @@
 #include "actors/process/random.hpp"
 #include "actors/roles/border.hpp"
 #include "actors/process/service_notice.hpp"
+#include "actors/process/thread_time.hpp"
 #include "actors/roles/ending.hpp"
 #include "actors/roles/link_security.hpp"
 #include "actors/roles/router_shelf.hpp"
@@ -152,6 +153,9 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   return o;
 }
 
+// What CAF calls the thread that serves its sockets.
+constexpr std::string_view k_io_thread = "caf.multiplexer";
+
 // What the pages show. Requires: all outlive the server.
 struct page_sources {
   const actors::coordinator_host& host;
@@ -161,6 +165,17 @@ struct page_sources {
   const std::string& config;            // --print-config's document
   std::function<http::border_figures()> border;
 };
+
+std::string metrics_of(const page_sources& from) {
+  http::coordinator_counters counters{.log_lines_dropped = from.log.dropped(),
+                                      .mailbox_depth = from.host.mailbox_depth(),
+                                      .calls_overloaded = from.rpc.counters().calls_overloaded,
+                                      .border = from.border(),
+                                      .io_thread_cpu_seconds = thread_cpu_seconds(k_io_thread),
+                                      .rpc = from.rpc.reading()};
+  if (from.gateway != nullptr) counters.gateway = from.gateway->read();
+  return http::coordinator_metrics(*from.host.view(), counters);
+}
 
 std::vector<http::page> pages_of(const page_sources& from) {
   const actors::coordinator_host& host = from.host;
@@ -174,13 +189,7 @@ std::vector<http::page> pages_of(const page_sources& from) {
                      const auto v = host.view();
                      return http::readyz(v->ready, v->not_ready_reasons);
                    }});
-  pages.push_back({"/metrics", [&host, &rpc = from.rpc, &log = from.log, border = from.border] {
-                     return http::metrics_page(http::coordinator_metrics(
-                         *host.view(), {.log_lines_dropped = log.dropped(),
-                                        .mailbox_depth = host.mailbox_depth(),
-                                        .calls_overloaded = rpc.counters().calls_overloaded,
-                                        .border = border()}));
-                   }});
+  pages.push_back({"/metrics", [from] { return http::metrics_page(metrics_of(from)); }});
   pages.push_back({"/version", [] { return http::version_page(); }});
   const auto debug = [&pages](std::string_view name, std::function<expected<std::string>()> text) {
     pages.push_back(http::debug_page(name, std::move(text)));

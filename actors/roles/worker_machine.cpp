@@ -82,6 +82,7 @@ expected<void> worker_machine::open_device() {
   // Nothing is tried again on a device that failed: this process ends, another one may use it.
   const auto on_lost = [this](const error& why) {
     device_state_.store(control::device_state::lost, std::memory_order_relaxed);
+    device_errors_.fetch_add(1, std::memory_order_relaxed);
     log_.error("device_lost", {{"device", settings_.worker.device}, {"why", why.text}});
     ending_.core_stopped(why);
   };
@@ -293,11 +294,14 @@ http::worker_figures worker_machine::figures() const {
   if (const auto running = engine()) {
     f.carrier = running->carrier();
     f.queue = running->queue();
+    f.engine = running->reading();
   }
+  if (loader_) f.loads = loader_->loads();
+  f.on_device = device_ != nullptr;
+  f.device_errors = device_errors_.load(std::memory_order_relaxed);
   f.log_lines_dropped = log_.dropped();
   const std::lock_guard lock(mutex_);
   f.rows_total = progress_.rows_total;
-  f.calls_total = progress_.calls_total;
   f.device = device_bill_;
   if (!table_) return f;
   std::size_t at = 0;
@@ -305,9 +309,6 @@ http::worker_figures worker_machine::figures() const {
   for (std::size_t layer = 0; layer < table_->layers(); ++layer) {
     http::worker_layer_rows rows{table_->layer_at(layer), 0};
     for (std::uint32_t slot = 0; slot < table_->slots(layer); ++slot, ++at) {
-      const bool filled = table_->experts(layer)[slot] != k_no_expert;
-      f.slots_filled += filled ? 1 : 0;
-      f.slots_empty += filled ? 0 : 1;
       if (counted && at < progress_.counts.size()) rows.rows += progress_.counts[at];
     }
     f.layers.push_back(rows);

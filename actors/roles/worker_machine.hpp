@@ -82,6 +82,7 @@ class worker_machine final : public actors::worker_machinery {
   std::unique_ptr<adapter_shelf> adapters_;  // the loader's
   std::unique_ptr<weight_loader> loader_;
   std::size_t memory_max_bytes() const;
+  std::atomic<std::uint64_t> device_errors_{0};
 
   mutable std::mutex mutex_;  // what several threads read
   std::shared_ptr<workers::engine> engine_;

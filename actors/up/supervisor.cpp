@@ -13,8 +13,8 @@
 #include "actors/config/device_name.hpp"
 #include "actors/config/endpoint.hpp"
 #include "actors/process/service_notice.hpp"
+#include "actors/http/http_get.hpp"
 #include "actors/up/child_process.hpp"
-#include "actors/up/http_get.hpp"
 #include "actors/roles/text_file.hpp"
 #include "actors/up/restart_ledger.hpp"
 #include "actors/up/state_folder.hpp"
@@ -248,7 +248,8 @@ class supervisor final {
 
   bool is_ready() {
     const auto at = config::parse_endpoint(places_.front().where->http);
-    said_ready_ = at && http_get_code(*at, "/readyz", k_ask_limit) == 200;
+    const auto answer = at ? http::http_get(*at, "/readyz", k_ask_limit) : std::nullopt;
+    said_ready_ = answer && answer->code == 200;
     return said_ready_;
   }
 

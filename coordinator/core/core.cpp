@@ -112,6 +112,7 @@ void core::state::settle(time_ns now) {
 void core::state::on(const time_passed&, time_ns now) {
   if (starting) return;
   detect_silence(now);
+  turn_window(now);
   for (auto& [name, m] : members) try_serve(m, now);
   resend(now);
   resend_adapters(now);

@@ -101,6 +101,13 @@ void core::state::tell_suspects() {
   emit(tell_suspicion{std::make_shared<const transport::suspicion>(suspicion_told)});
 }
 
+void core::state::turn_window(time_ns now) {
+  if (!plan || !window.due(now)) return;
+  std::vector<std::vector<std::uint64_t>> totals;
+  for (const auto& span : plan->spans()) totals.push_back(members.at(span.name).counts);
+  window.turn(now, durable.generation, std::move(totals));
+}
+
 // --- losses ---
 
 // Silence is soft evidence: when more than half fall silent inside one detection time, the fault is

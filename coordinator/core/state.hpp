@@ -16,6 +16,7 @@
 
 #include "coordinator/core/adapter.hpp"
 #include "coordinator/core/core.hpp"
+#include "coordinator/core/load_window.hpp"
 #include "coordinator/core/member.hpp"
 #include "coordinator/core/session.hpp"
 #include "coordinator/core/tier_view.hpp"
@@ -80,6 +81,8 @@ struct core::state {
   void refuse(link_number link, const control::hello& m, control::refused::why cause,
               std::string text);
   void lose(member& gone, loss_cause cause, const std::string& why);
+  load_window window;
+  void turn_window(time_ns now);
   void quarantine(member& bad, const std::string& text);
   member* member_of(link_number link, incarnation_id incarnation);
   template <class Message>

@@ -11,6 +11,7 @@
 #include "coordinator/core/log_event.hpp"
 #include "schemas/base/deadline_class.hpp"
 #include "schemas/base/histogram.hpp"
+#include "coordinator/core/load_window.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/base/time.hpp"
 #include "schemas/resolution/report.hpp"
@@ -121,8 +122,9 @@ struct tier_view {
   std::vector<loss_view> losses;             // the newest few, oldest first
   histogram_reading detections;              // of all losses, nanoseconds
   histogram_reading recoveries;
-  std::vector<event_view> events;                                 // the newest k_events_shown, newest first
-  transport::snapshot_ptr snapshot;                               // newest published; null = none
+  std::vector<event_view> events;              // the newest k_events_shown, newest first
+  std::shared_ptr<const window_loads> window;  // the last that ended; null = none yet
+  transport::snapshot_ptr snapshot;            // newest published; null = none
   std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one
 };
 

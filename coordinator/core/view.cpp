@@ -116,6 +116,7 @@ tier_view core::view(time_ns now) const {
   v.recoveries = s.recoveries.read();
   v.events.assign(s.recent.begin(), s.recent.end());
   for (event_view& e : v.events) e.age = now - std::min(e.age, now);
+  v.window = s.window.last();
   v.snapshot = s.published;
   v.resolved = s.resolved;
   return v;

@@ -14,10 +14,25 @@ gateway::~gateway() {
   for (auto& [id, session] : sessions_) session->end();
 }
 
+void gateway::reading::add(const thin_session& session) {
+  source += session.reading();
+  carrier += session.carrier_counts();
+}
+
+gateway::reading gateway::read() const {
+  const std::lock_guard lock(mutex_);
+  reading all = ended_;
+  for (const auto& [id, session] : sessions_) all.add(*session);
+  for (const auto& session : ending_) all.add(*session);
+  return all;
+}
+
 void gateway::reap() {
-  ending_.erase(std::remove_if(ending_.begin(), ending_.end(),
-                               [](const auto& session) { return session->finished(); }),
-                ending_.end());
+  std::erase_if(ending_, [this](const auto& session) {
+    if (!session->finished()) return false;
+    ended_.add(*session);
+    return true;
+  });
 }
 
 void gateway::open(const thin_session_options& options, transport::snapshot_ptr snapshot,

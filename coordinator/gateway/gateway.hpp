@@ -49,6 +49,15 @@ class gateway final {
   const transport::wait_ring& waits() const noexcept { return waits_; }
   std::size_t sessions() const;  // served, not counting those that are ending
 
+  // What all its sessions did since the start, and their halves of the data plane.
+  struct reading {
+    client::source_reading source;
+    transport::carrier_counters carrier;
+
+    void add(const thin_session& session);
+  };
+  reading read() const;
+
  private:
   void reap();  // joins what has finished; the caller holds mutex_
 
@@ -59,6 +68,7 @@ class gateway final {
   mutable std::mutex mutex_;
   std::map<session_id, std::unique_ptr<thin_session>> sessions_;
   std::vector<std::unique_ptr<thin_session>> ending_;
+  reading ended_;  // of sessions that are gone
 };
 
 }  // namespace moetier::coordinator

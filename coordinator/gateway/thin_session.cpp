@@ -71,6 +71,11 @@ bool thin_session::finished() const {
   return finished_;
 }
 
+transport::carrier_counters thin_session::carrier_counts() const {
+  const std::lock_guard lock(mutex_);
+  return carrier_;
+}
+
 void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
                        const thin_session_hooks& hooks, opened done) {
   client::source_session_options wish{
@@ -94,7 +99,8 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
               hooks.report_late({options_.session, options_.incarnation, worker, incarnation});
           },
       .waits = &hooks.waits,
-      .router = options_.gate_on_tier ? hooks.router : client::router_source{}};
+      .router = options_.gate_on_tier ? hooks.router : client::router_source{},
+      .meter = &meter_};
   if (hooks.on_timeout) {
     wish.on_timeout = [hooks](const transport::wait_record& wait) {
       hooks.on_timeout(wait, hooks.waits);
@@ -108,6 +114,7 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
     job next;
     {
       std::unique_lock lock(mutex_);
+      carrier_ = (*source)->carrier_counts();
       serving_ = !waiting_.empty();
       changed_.wait(lock, [this] { return ended_ || !waiting_.empty(); });
       if (ended_) return;  // end() took what waited

@@ -16,6 +16,7 @@
 
 #include "transport/client/link/rows_codec.hpp"
 #include "transport/client/link/snapshot_board.hpp"
+#include "transport/client/source/source_meter.hpp"
 #include "transport/client/source/source_session.hpp"
 
 namespace moetier::coordinator {
@@ -78,6 +79,9 @@ class thin_session final {
   void end() noexcept;
   bool finished() const;  // the thread has nothing left to do: destruction will not wait
 
+  client::source_reading reading() const { return meter_.read(); }
+  transport::carrier_counters carrier_counts() const;  // as of the last call's end
+
  private:
   struct job {
     client::thin_rows rows;
@@ -92,7 +96,9 @@ class thin_session final {
 
   const thin_session_options options_;
   std::atomic<std::uint64_t> tokens_per_second_{0};
+  client::source_meter meter_;
   mutable std::mutex mutex_;
+  transport::carrier_counters carrier_;
   std::condition_variable changed_;
   expected<void> room_locked() const;
 

@@ -10,6 +10,7 @@
 #include "coordinator/rpc/caller.hpp"
 #include "coordinator/rpc/desk.hpp"
 #include "coordinator/rpc/outward_error.hpp"
+#include "schemas/base/time.hpp"
 #include "transport/client/link/call_status.hpp"
 #include "transport/client/link/limits.hpp"
 
@@ -30,6 +31,7 @@ kj::Promise<void> answering(const service_place& place, Context context, const c
                             Work work) {
   desk& d = place.the_desk;
   d.counters().calls_total.fetch_add(1, std::memory_order_relaxed);
+  const time_ns began = monotonic_now();
   const bool admitted = place.client->begin_call();
   std::uint64_t request = 0;
   auto outcome = kj::evalNow([&]() -> kj::Promise<expected<void>> {
@@ -50,8 +52,10 @@ kj::Promise<void> answering(const service_place& place, Context context, const c
   return outcome
       .catch_(
           [name](kj::Exception&&) -> expected<void> { return fail(reason::frame_malformed, name); })
-      .then([&d, context, request, name, who = place.who](expected<void> result) mutable {
+      .then([&d, context, request, name, began, who = place.who](expected<void> result) mutable {
+        d.counters().meter.count(name, monotonic_now() - began);
         if (result) return client::write_ok(context.getResults().initStatus(), request);
+        d.counters().meter.count_refusal(result.error().code);
         d.refused(who, name, request, result.error());
         client::write_error(context.getResults().initStatus(), outward(result.error(), request),
                             request);

@@ -20,6 +20,7 @@
 #include "coordinator/gateway/gateway.hpp"
 #include "transport/tls/credential.hpp"
 #include "transport/tls/tls_session.hpp"
+#include "coordinator/rpc/rpc_meter.hpp"
 
 namespace moetier::client {
 class rpc_loop;
@@ -83,6 +84,7 @@ class rpc_server final : public control_sink {
   void stop();
 
   rpc_counters counters() const noexcept;
+  rpc_reading reading() const { return counters_.meter.read(); }
 
   void on_answer(const answer_session& answer) override;
   void on_answer(const answer_done& answer) override;
@@ -105,6 +107,7 @@ class rpc_server final : public control_sink {
     std::atomic<std::uint64_t> calls_refused{0};
     std::atomic<std::uint64_t> calls_denied{0};
     std::atomic<std::uint64_t> calls_overloaded{0};
+    rpc_meter meter;
   };
 
  private:

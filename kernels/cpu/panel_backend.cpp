@@ -90,7 +90,7 @@ compute_status panel_backend::run(const expert_call& call) {
          .adapted = call.lora != nullptr};
   for (std::size_t next = 0; next < call.entries.size();) {
     next = next_wave(call, next, w);
-    compute(w, s, call.mode);
+    compute(w, s, call);
   }
   return compute_status::ok;
 }
@@ -104,7 +104,7 @@ std::uint32_t panel_backend::range_panels(const panel_strip& strip, bool alone) 
   return (panels + k_streams_max - 1) / k_streams_max * k_streams_max;
 }
 
-void panel_backend::compute(const wave& w, const scratch& s, return_mode mode) noexcept {
+void panel_backend::compute(const wave& w, const scratch& s, const expert_call& call) noexcept {
   const std::size_t work = std::size_t{w.row_count} * shape_.hidden_size * shape_.intermediate_size;
   const bool alone = pool_.threads() == 1 || work < k_shared_work_min;
   const auto share = [&](std::uint32_t items, auto&& body) {
@@ -135,13 +135,16 @@ void panel_backend::compute(const wave& w, const scratch& s, return_mode mode) n
     share(w.tile_count,
           [&](std::uint32_t item, unsigned lane) { lower_activated(w.tiles[item], w, s, lane); });
   }
+  if (call.clock != nullptr) call.clock->end_stage(call.clock->fc1_ns);
 
   const std::uint32_t fc2_step = range_panels(page_.fc2(), alone);
   const std::uint32_t fc2_parts = (page_.fc2().panels + fc2_step - 1) / fc2_step;
   share(fc2_parts, [&](std::uint32_t item, unsigned lane) {
     const panel_range range = range_of(page_.fc2(), fc2_step, item);
-    for (std::uint32_t b = 0; b < w.block_count; ++b) run_fc2(w, w.blocks[b], s, mode, range, lane);
+    for (std::uint32_t b = 0; b < w.block_count; ++b)
+      run_fc2(w, w.blocks[b], s, call.mode, range, lane);
   });
+  if (call.clock != nullptr) call.clock->end_stage(call.clock->fc2_ns);
 }
 
 float* panel_backend::expanded_of(const scratch& s, unsigned lane) const noexcept {

@@ -44,7 +44,7 @@ class panel_backend final : public Backend {
   std::uint32_t wave_rows(std::size_t entries) const noexcept;
   std::size_t lay_out(std::uint32_t rows, std::byte* base, scratch* out) const noexcept;
   std::uint32_t range_panels(const panel_strip& strip, bool alone) const noexcept;
-  void compute(const wave& w, const scratch& s, return_mode mode) noexcept;
+  void compute(const wave& w, const scratch& s, const expert_call& call) noexcept;
 
   float* expanded_of(const scratch& s, unsigned lane) const noexcept;
   void run_fc1(const wave& w, const wave_block& block, const scratch& s, panel_range range,

@@ -80,12 +80,12 @@ link_peer worker_table::detach(source_id source) {
 
 void worker_table::lose(link_peer peer) {
   for (source_pair& pair : pairs_)
-    if (pair.attached && pair.peer == peer) lose(pair);
+    if (pair.attached && pair.peer == peer) lose(pair, peers_lost_);
 }
 
 // Rows that came stay until the detach; giving them back will say peer_lost.
-void worker_table::lose(source_pair& pair) {
-  if (!std::exchange(pair.lost, true)) ++peers_lost_;
+void worker_table::lose(source_pair& pair, std::uint64_t& count) {
+  if (!std::exchange(pair.lost, true)) ++count;
 }
 
 std::vector<worker_table::outgoing> worker_table::farewell() {
@@ -105,7 +105,8 @@ std::vector<worker_table::outgoing> worker_table::farewell() {
   return all;
 }
 
-landing worker_table::admit(std::span<const std::byte> head, std::size_t payload_bytes) {
+landing worker_table::admit(std::span<const std::byte> head, std::size_t payload_bytes,
+                            time_ns now) {
   wire_header h;
   if (decode_header(head, h) != wire_fault::none) return drop();
   source_pair* pair = find(source_id{h.source});
@@ -113,7 +114,7 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
   if (h.session != pair->source.session.value || !is_for_us(h.worker)) return drop();
   if (h.kind == wire_kind::abort) {
     if (h.stamp == 0)
-      lose(*pair);
+      lose(*pair, peers_left_);
     else
       give_up(*pair, h.stamp);
     return {};
@@ -134,11 +135,13 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
   x.worker = h.worker;
   x.rows = h.rows;
   x.budget_us = h.budget_us;
+  x.admitted_at = now;
   x.key = key_of(h);
   const size_fault fault =
       check_sizes(h, pair->shape.rows_max, row_bytes_of(pair->shape), payload_bytes);
   if (fault != size_fault::none) {
     x.refusal = refusal_of(fault);
+    ++rows_corrupt_;
     arrive(x);
     return {};
   }
@@ -148,14 +151,15 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
           .memory = &pair->memory};
 }
 
-void worker_table::landed(link_place place, bool complete) {
+void worker_table::landed(link_place place, bool complete, time_ns now) {
   held_rows* x = find(place);
   if (x == nullptr || x->state != arrival_state::landing) return;
   const source_pair& pair = pair_of(place);
   const auto payload =
       pair.memory->in(bank_in(place)).first(std::size_t{x->rows} * row_bytes_of(pair.shape));
   const bool sound = complete && (x->payload_check == 0 || x->payload_check == crc32c(payload));
-  if (!sound) x->refusal = status::corrupt;
+  if (!sound) x->refusal = status::corrupt, ++rows_corrupt_;
+  x->landed_at = now;
   arrive(*x);
 }
 
@@ -220,7 +224,9 @@ bool worker_table::take(arrival& out) {
          .hidden = region.first(hidden_bytes),
          .records =
              region.subspan(hidden_bytes, std::size_t{x->rows} * record_stride(pair.shape.top_k)),
-         .shape = &pair.shape};
+         .shape = &pair.shape,
+         .admitted_at = x->admitted_at,
+         .landed_at = x->landed_at};
   return true;
 }
 
@@ -232,7 +238,7 @@ std::span<std::byte> worker_table::return_region(arrival_ticket ticket) noexcept
 }
 
 comm_status worker_table::give_back(arrival_ticket ticket, std::uint32_t rows, status result,
-                                    std::uint64_t detail, outgoing& out) {
+                                    std::uint64_t detail, time_ns now, outgoing& out) {
   MOETIER_ASSERT(rows == 0 || result == status::ok);
   held_rows* x = find(ticket);
   if (x == nullptr) return comm_status::unknown_member;
@@ -256,18 +262,21 @@ comm_status worker_table::give_back(arrival_ticket ticket, std::uint32_t rows, s
   h.rows = rows;
   h.row_bytes = pair.shape.return_stride;
   h.payload_bytes = out.payload_bytes;
+  h.budget_us = static_cast<std::uint32_t>(std::min<duration_ns>(now - x->admitted_at, ~0u));
   if (checksum_) h.payload_check = crc32c(pair.memory->out(out.bank).first(out.payload_bytes));
   write_head(h, *pair.memory, out.bank);
   x->returning = true;
+  x->given_back_at = now;
   x->returned_ticket = ticket;
   return comm_status::ok;
 }
 
-void worker_table::sent(link_place place) {
+void worker_table::sent(link_place place, time_ns now) {
   if (place_in(place) / k_banks_max >= pairs_.size()) return;
   held_rows& x = pair_of(place).banks[bank_in(place)];
   if (!x.returning || x.returned_ticket != place) return;
   x.returning = false;
+  stall_ns_ += now - x.given_back_at;
   if (x.state == arrival_state::arrived) report(x);
 }
 

@@ -19,6 +19,7 @@
 #include "transport/waits/wait_ring.hpp"
 #include "workers/core/event.hpp"
 #include "workers/engine/waiting_calls.hpp"
+#include "workers/engine/engine_meter.hpp"
 #include "workers/store/adapter_set.hpp"
 #include "workers/store/generation_table.hpp"
 
@@ -69,6 +70,7 @@ class engine final {
   queue_figures queue() const noexcept;         // calls that wait and calls that were refused
   // The flight recorder: how long each call kept the engine, by source.
   const transport::wait_ring& waits() const noexcept;
+  engine_reading reading() const;
 
  private:
   class loop;

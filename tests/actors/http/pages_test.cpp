@@ -114,9 +114,14 @@ TEST(metrics, a_worker_that_left_leaves_no_series) {
 TEST(metrics, of_a_worker_tell_rows_by_layer_up_to_120_layers) {
   worker_figures f;
   f.layers = {{layer_id{3}, 17}};
+  f.engine.calls[1] = 2;
+  f.engine.rows[1] = 9;
   f.carrier.bytes_sent = 5;
   const std::string text = worker_metrics(f);
   EXPECT_TRUE(has(text, "moetier_worker_rows_total{layer=\"3\"} 17")) << text;
+  EXPECT_TRUE(has(text, "moetier_worker_calls_total{status=\"invalid\"} 2")) << text;
+  EXPECT_TRUE(has(text, "moetier_worker_refused_total{reason=\"invalid\"} 9")) << text;
+  EXPECT_FALSE(has(text, "moetier_worker_refused_total{reason=\"ok\"}")) << text;
   EXPECT_FALSE(has(text, "device_memory")) << text;
   f.device = {.pages = 7, .workspace = 5, .calls = 3};
   EXPECT_TRUE(has(worker_metrics(f), "moetier_worker_device_memory_bytes{use=\"workspace\"} 5"));

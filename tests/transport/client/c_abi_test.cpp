@@ -457,8 +457,8 @@ TEST_F(c_abi, takes_no_struct_whose_size_cuts_a_field) {
        EXTENT(stats, replays), EXTENT(stats, epoch), EXTENT(stats, generation),
        EXTENT(stats, workers), EXTENT(stats, workers_live), EXTENT(stats, route_ns),
        EXTENT(stats, pack_ns), EXTENT(stats, wait_ns), EXTENT(stats, sum_ns),
-       EXTENT(stats, total_ns), EXTENT(stats, late_returns),
-       EXTENT(stats, max_tokens), EXTENT(stats, micro_batches)},
+       EXTENT(stats, total_ns), EXTENT(stats, late_returns), EXTENT(stats, max_tokens),
+       EXTENT(stats, micro_batches), EXTENT(stats, air_ns), EXTENT(stats, held_ns)},
       [&](stats* s) { return moetier_stats(session, s); });
 }
 

@@ -265,6 +265,9 @@ typedef struct moetier_stats_snapshot {
   uint64_t route_ns, pack_ns, wait_ns, sum_ns, total_ns;
   uint64_t late_returns; /* answers to exchanges that were given up: dropped unread */
   uint32_t max_tokens, micro_batches; /* as the tier granted them */
+  /* air: from the last row's sending until the last return was in; held: of that, by the worker that
+   * answered last, from the arrival of its rows to their return. air less held is the wire. */
+  uint64_t air_ns, held_ns;
 } moetier_stats_snapshot;
 
 /* One per micro-batch, 64 bytes, written once per ticket; `status` last. */

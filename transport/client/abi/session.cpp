@@ -404,6 +404,8 @@ moetier_stats_snapshot session::stats() const {
   stats.late_returns = source_->carrier_counts().late_returns;
   stats.max_tokens = granted_.tokens_max;
   stats.micro_batches = granted_.micro_batches;
+  stats.air_ns = times.air;
+  stats.held_ns = times.held;
   return stats;
 }
 

@@ -69,8 +69,8 @@ inline bool is_boundary(const moetier_event& s, std::uint32_t size) noexcept {
 }
 
 inline bool is_boundary(const moetier_stats_snapshot& s, std::uint32_t size) noexcept {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t] = s;
-  return is_between(size, s, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v] = s;
+  return is_between(size, s, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v);
 }
 
 }  // namespace moetier::abi

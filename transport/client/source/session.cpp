@@ -220,6 +220,7 @@ expected<void> session::step_begin(bool replay) {
   next_chunk_ = 0;
   poison_.reset();
   repeats_.begin_step();
+  if (!replay && options_.meter != nullptr) step_began_ = monotonic_now();
   in_step_ = true;
   return {};
 }
@@ -254,12 +255,16 @@ expected<void> session::step_end() {
   cancel();
   in_step_ = false;
   if (poison_) return unexpected_error(*poison_);
+  if (options_.meter != nullptr) options_.meter->count_step(monotonic_now() - step_began_);
   return {};
 }
 
 void session::cancel() {
   for (clocked& c : tickets_) {
     if (!c.call.outstanding()) continue;
+    if (options_.meter != nullptr) {
+      options_.meter->count_failure(status::cancelled, c.times.replays);
+    }
     c.call.abandon(*half_);
     c.call.end();
   }
@@ -293,7 +298,10 @@ expected<void> session::submit(const layer_call& call) {
   if (auto ok = check_token_ids(call, snapshot_->tables->layers[layer_at].hashed()); !ok) return ok;
   const bool by_gate = !routers_.empty() && call.logits == nullptr && call.ids.empty();
   const layer_router* router = by_gate ? routers_[layer_at].get() : nullptr;
-  if (auto ok = c.call.take(call, *snapshot_, layer_at, router); !ok) return ok;
+  if (auto ok = c.call.take(call, *snapshot_, layer_at, router); !ok) {
+    if (options_.meter != nullptr) options_.meter->count_refusal(ok.error().why);
+    return ok;
+  }
   const time_ns routed = monotonic_now();
 
   repeats_.count(call, layer_at);
@@ -315,12 +323,27 @@ expected<void> session::submit(const layer_call& call) {
   look_for_suspects();
   if (auto ok = choose(c); !ok) {
     c.call.end();
+    if (options_.meter != nullptr) options_.meter->count_failure(ok.error().code, 0);
     return poison(std::move(ok.error()));
   }
+  c.stalled = 0;
   c.call.send(*half_, workers_, budget_us(c.deadline, routed));
-  if (!c.call.fully_sent() && !c.call.failure()) progress();
-  c.times.pack = monotonic_now() - routed;
+  if (!c.call.fully_sent() && !c.call.failure()) {
+    note_stall(c, monotonic_now());
+    progress();
+  }
+  c.sent = monotonic_now();
+  c.times.pack = c.sent - routed;
   return {};
+}
+
+// Called whenever a call was tried to be sent on.
+void session::note_stall(clocked& c, time_ns now) noexcept {
+  const bool waits = !c.call.fully_sent() && !c.call.failure();
+  if (waits && c.stalled == 0) c.stalled = now;
+  if (waits || c.stalled == 0) return;
+  if (options_.meter != nullptr) options_.meter->count_stall(now - c.stalled);
+  c.stalled = 0;
 }
 
 expected<void> session::choose(clocked& c) {
@@ -364,7 +387,9 @@ void session::progress() {
     if (c.call.failure()) c.call.abandon(*half_);
     c.call.settle(*half_, workers_);
     if (c.call.fully_sent() || c.call.failure()) continue;
-    c.call.send(*half_, workers_, budget_us(c.deadline, monotonic_now()));
+    const time_ns now = monotonic_now();
+    c.call.send(*half_, workers_, budget_us(c.deadline, now));
+    note_stall(c, now);
     c.call.settle(*half_, workers_);  // a chunk without rows is whole at once
   }
 }
@@ -422,6 +447,8 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
     if (c.call.complete() && !c.call.failure()) {
       c.times.sum = now - before;
       c.times.wait = before - start;
+      c.times.air = before > c.sent ? before - c.sent : 0;
+      c.times.held = c.call.held();
       return finish(c, result);
     }
     if (!c.call.failure()) await(c.deadline);
@@ -443,6 +470,7 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
             .bytes_due = failure.bytes_due,
             .bytes_seen = failure.bytes_seen,
             .age = ended - c.submitted};
+    if (options_.meter != nullptr) options_.meter->count_failure(why.code, c.times.replays);
     c.call.abandon(*half_);
     c.call.end();
     return poison(std::move(why));
@@ -458,6 +486,7 @@ expected<void> session::finish(clocked& c, const layer_result& result) {
   give(c.call.rows().bad_rows(), result.bad_rows);
   c.times.total = monotonic_now() - c.submitted;
   times_ = c.times;
+  if (options_.meter != nullptr) options_.meter->count_call(times_);
   end_ = {.attempt = attempt_, .age = c.times.total};
   c.call.end();
   return {};

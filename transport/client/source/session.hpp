@@ -49,6 +49,8 @@ class session final : public source_session {
     call_names names;
     time_ns submitted = 0;
     time_ns deadline = 0;
+    time_ns sent = 0;     // when submit() ended
+    time_ns stalled = 0;  // since when a chunk waits for a bank; 0 = none does
     std::uint32_t first_chunk = 0;
     worker_mask asked_of = 0;  // suspects for whom steering was considered
     bool steered = false;      // given up for a suspect's sake: to be tried again in any case
@@ -75,6 +77,7 @@ class session final : public source_session {
   void record_answer(const clocked& c) noexcept;
   void record_failure(const clocked& c);
   unexpected_error poison(error why);
+  void note_stall(clocked& c, time_ns now) noexcept;
 
   source_session_options options_;
   transport::snapshot_ptr snapshot_;
@@ -90,6 +93,7 @@ class session final : public source_session {
 
   bool in_step_ = false;
   std::uint64_t step_ = 0;
+  time_ns step_began_ = 0;
   std::uint8_t attempt_ = 0;      // raised by every replay of a call or of the step
   std::uint32_t next_chunk_ = 0;  // chunks are numbered through the step
   std::optional<error> poison_;

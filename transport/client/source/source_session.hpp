@@ -23,6 +23,7 @@
 #include "schemas/base/error.hpp"
 #include "schemas/base/time.hpp"
 #include "transport/client/source/layer_router.hpp"
+#include "transport/client/source/source_meter.hpp"
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
 #include "transport/snapshot/suspicion.hpp"
@@ -62,6 +63,7 @@ struct source_session_options {
   std::function<void(const transport::wait_record&)> on_timeout{};
   // Set: calls may come without logits and ids (gate = tier). Asked for every layer by open().
   router_source router{};
+  source_meter* meter = nullptr;  // (optional) counts what this session does; outlives it
 };
 
 // One call's inputs. Shapes by `tokens`; pitches in bytes, last dimension contiguous.
@@ -101,6 +103,8 @@ struct call_times {  // of the last collected call, nanoseconds; for benches and
   duration_ns wait = 0;
   duration_ns sum = 0;
   duration_ns total = 0;
+  duration_ns air = 0;   // from the last row's sending until the last return was in
+  duration_ns held = 0;  // of that, by the worker that answered last
   std::uint32_t replays = 0;
 };
 

@@ -58,6 +58,7 @@ expected<void> ticket::choose(transport::snapshot_ptr snapshot, const worker_tab
   chunks_sent_ = 0;
   chunks_summed_ = 0;
   without_bank_ = 0;
+  held_ = 0;
   failure_ = {};
   result_ = {};
   std::fill(early_summed_.begin(), early_summed_.end(), false);
@@ -197,6 +198,7 @@ bool ticket::take_return(const transport::returned& report, transport::SourceHal
         if (!failure_) failure_ = failure;
         return;
       }
+      held_ = report.held_ns;
       e.payload = report.payload;
       e.state = leg::done;
     });

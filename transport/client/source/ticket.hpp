@@ -69,6 +69,8 @@ class ticket final {
   const call_failure& failure() const noexcept { return failure_; }
   const transport::routing_snapshot& snapshot() const noexcept { return *snapshot_; }
   const call_rows& rows() const noexcept { return rows_; }
+  // How long the worker that answered last held its rows.
+  duration_ns held() const noexcept { return held_; }
 
   // Copies, widens and routes the inputs of a checked call. On error nothing is outstanding.
   expected<void> take(const layer_call& call, const transport::routing_snapshot& snapshot,
@@ -152,6 +154,7 @@ class ticket final {
   worker_mask without_bank_ = 0;
   call_failure failure_;
   answered_exchange last_answer_;
+  duration_ns held_ = 0;
   layer_result result_;  // output null = not being collected
 
   call_rows rows_;

@@ -102,7 +102,8 @@ class StatsSnapshot(_Sized):
                       ("replays", c_uint64), ("epoch", c_uint64), ("generation", c_uint64), ("workers", c_uint32),
                       ("workers_live", c_uint32), ("route_ns", c_uint64), ("pack_ns", c_uint64), ("wait_ns", c_uint64),
                       ("sum_ns", c_uint64), ("total_ns", c_uint64), ("late_returns", c_uint64),
-                      ("max_tokens", c_uint32), ("micro_batches", c_uint32))
+                      ("max_tokens", c_uint32), ("micro_batches", c_uint32),
+                      ("air_ns", c_uint64), ("held_ns", c_uint64))
 
 
 class StatusWord(ctypes.Structure):

@@ -17,7 +17,8 @@ Model = collections.namedtuple(
              "shared_experts adapters")
 Event = collections.namedtuple("Event", "kind workers_live epoch generation")
 Stats = collections.namedtuple("Stats", "steps calls tokens failures replays epoch generation workers workers_live "
-                                        "route_ns pack_ns wait_ns sum_ns total_ns late_returns max_tokens micro_batches")
+                                        "route_ns pack_ns wait_ns sum_ns total_ns late_returns max_tokens "
+                                        "micro_batches air_ns held_ns")
 StepReport = collections.namedtuple("StepReport", "status attempts step generation calls replays tokens missing")
 Tls = collections.namedtuple("Tls", "cert key ca server_name", defaults=(None,))
 Tls.__doc__ = """Paths of PEM files: own certificate, its key, the authority of the coordinator's certificate; and the name which

@@ -22,6 +22,7 @@
 #include "actors/roles/coordinator_role.hpp"
 #include "actors/roles/worker_role.hpp"
 #include "actors/up/supervisor.hpp"
+#include "transport/tls/failure_containment.hpp"
 #include "transport/tls/process_policy.hpp"
 
 extern char** environ;
@@ -134,9 +135,12 @@ int serve(const command_line& line, const config::loaded& loaded) {
   event_log log(component, log_level_from(s.log.level), ::isatty(STDERR_FILENO) == 0,
                 line.what == command::worker ? s.worker.name : std::string());
   stop_signal stop(log);  // before any thread: all inherit its mask
-  if (!s.security.control.cert.empty() && !tls::demand_tls_1_3()) {
-    return complain(make_error(reason::internal_error, "OpenSSL takes no demand for TLS 1.3"),
-                    exit_code::internal, line.json);
+  if (!s.security.control.cert.empty()) {
+    tls::contain_failures();
+    if (!tls::demand_tls_1_3()) {
+      return complain(make_error(reason::internal_error, "OpenSSL takes no demand for TLS 1.3"),
+                      exit_code::internal, line.json);
+    }
   }
   bool told = false;
   const auto tell = [&told](const roles::listening& l) {

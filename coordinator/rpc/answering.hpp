@@ -21,6 +21,7 @@ struct service_place {
   desk& the_desk;
   std::shared_ptr<account> client;
   caller who;
+  bool administration = false;  // of the interface Admin: not everybody may look
 };
 
 // `work(limit)` -> kj::Promise<expected<void>>; it writes the other results itself, when it
@@ -42,6 +43,9 @@ kj::Promise<void> answering(const service_place& place, Context context, const c
     request = call.getRequestId();
     const auto limit = client::check_call(call, name);
     if (!limit) return expected<void>(unexpected_error(limit.error()));
+    if (place.administration) {
+      if (auto may = place.who.may_look(name); !may) return expected<void>(std::move(may));
+    }
     return work(*limit).exclusiveJoin(d.loop()
                                           .delay(*limit + client::k_answer_slack)
                                           .then([name, limit = *limit]() -> expected<void> {

@@ -144,7 +144,7 @@ TEST_F(rpc_border, only_administrators_see_and_change_the_tier) {
   ASSERT_FALSE(seen);
   EXPECT_EQ(seen.error().code, status::denied);
   EXPECT_EQ(seen.error().text,
-            "admin is denied: this certificate's name is none of security.administrators");
+            "status is denied: this certificate's name is none of security.administrators");
   EXPECT_FALSE(blue->load_adapter("red", "/red", k_patience));
   EXPECT_TRUE(tier.loads.empty());
   EXPECT_GE(served_tier.server->counters().calls_denied, 1u);

@@ -203,7 +203,8 @@ class Links(unittest.TestCase):
             time.sleep(0.2)
         self.assertIsNotNone(closed, "a byte at a time keeps its connection")
         wait_until(lambda: self.counter("connections_ended_total", "late") > late, 10, "late ones", 0.2)
-        self.assertGreater(self.counter("connections_ended_total", "yielded"), 500)
+        ended = sum(self.counter("connections_ended_total", why) for why in ("yielded", "late"))
+        self.assertGreater(ended, 700)  # by a newer one, or by the clock where connecting itself took longer
         for s in (*silent, slow):
             s.close()
 

@@ -50,10 +50,11 @@ class Start(unittest.TestCase):
     def tearDownClass(cls):
         shutil.rmtree(cls.folder, ignore_errors=True)
 
-    def refuse(self, words, *arguments, role="coordinator", listen=FREE, control=FREE, model=MODEL, state=None):
+    def refuse(self, words, *arguments, role="coordinator", listen=FREE, control=FREE, http=FREE, model=MODEL,
+               state=None):
         state = state or os.path.join(self.folder, "state")
         own = ["--state-dir", state, "--rpc-listen", listen, "--control-listen", control] if role == "coordinator" else []
-        done = subprocess.run([str(BIN / "moetier"), role, "--model", str(model), "--http-listen", FREE, *own, *arguments],
+        done = subprocess.run([str(BIN / "moetier"), role, "--model", str(model), "--http-listen", http, *own, *arguments],
                               capture_output=True, text=True, timeout=60, env=COMMAND_ENVIRONMENT)
         self.assertEqual(2, done.returncode, done.stderr)
         self.assertIn(words, done.stderr)
@@ -69,12 +70,12 @@ class Start(unittest.TestCase):
         self.refuse("coordinator.control_listen", "--insecure", "rpc,http", control=SOMEWHERE)
         self.refuse("coordinator.control_listen", *self.server.settings("rpc"), control=SOMEWHERE)
         self.refuse("worker.coordinator", "--coordinator", "192.0.2.1:7401", role="worker")
-        self.refuse("http.listen", "--http-listen", SOMEWHERE)
+        self.refuse("http.listen", http=SOMEWHERE)
         self.refuse("security.insecure is 'control'", "--insecure", "control")
 
     def test_files_that_cannot_serve_are_named_with_why(self):
         words = self.server.settings("rpc")
-        self.refuse("security.rpc.key is not set", *words[:2])
+        self.refuse("security.rpc.ca is not set", *words[:2])
         no_file = [w.replace(self.server.cert, "/nowhere.pem") for w in words]
         self.refuse("certificate file /nowhere.pem: there is no such file", *no_file)
         open_key = self.spoilt("open")

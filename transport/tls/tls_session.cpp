@@ -64,6 +64,9 @@ owned_ssl over(SSL_CTX* context, int fd) {
   MOETIER_ASSERT(ssl != nullptr && bio != nullptr);
   BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
   SSL_set_bio(ssl.get(), bio, bio);  // owns it from here on
+  // This session reads the error queue and clears it: nothing is to be contained.
+  SSL_set_info_callback(ssl.get(), nullptr);
+  SSL_clear_options(ssl.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
   return ssl;
 }
 

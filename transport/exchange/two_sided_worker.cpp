@@ -53,7 +53,9 @@ std::size_t two_sided_worker::poll(std::span<arrival> out) {
   status why = status::ok;
   while (table_.take_refused(refused, why)) give_back(refused, 0, why, 0);
   std::size_t written = 0;
-  while (written < out.size() && table_.take(out[written])) ++written;
+  if (!table_.has_ready()) return written;
+  const time_ns now = monotonic_now();
+  while (written < out.size() && table_.take(out[written], now)) ++written;
   return written;
 }
 
@@ -100,7 +102,7 @@ carrier_counters two_sided_worker::counters() const noexcept {
 landing two_sided_worker::admit(std::span<const std::byte> head, std::size_t payload_bytes) {
   ++counters_.messages_received;
   counters_.bytes_received += head.size() + payload_bytes;
-  return table_.admit(head, payload_bytes);
+  return table_.admit(head, payload_bytes, monotonic_now());
 }
 
 void two_sided_worker::landed(link_place place, bool complete) { table_.landed(place, complete); }

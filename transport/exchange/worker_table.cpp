@@ -105,7 +105,8 @@ std::vector<worker_table::outgoing> worker_table::farewell() {
   return all;
 }
 
-landing worker_table::admit(std::span<const std::byte> head, std::size_t payload_bytes) {
+landing worker_table::admit(std::span<const std::byte> head, std::size_t payload_bytes,
+                            time_ns now) {
   wire_header h;
   if (decode_header(head, h) != wire_fault::none) return drop();
   source_pair* pair = find(source_id{h.source});
@@ -134,6 +135,7 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
   x.worker = h.worker;
   x.rows = h.rows;
   x.budget_us = h.budget_us;
+  x.admitted_at = now;
   x.key = key_of(h);
   const size_fault fault =
       check_sizes(h, pair->shape.rows_max, row_bytes_of(pair->shape), payload_bytes);
@@ -203,7 +205,7 @@ bool worker_table::take_refused(arrival_ticket& ticket, status& why) {
   return true;
 }
 
-bool worker_table::take(arrival& out) {
+bool worker_table::take(arrival& out, time_ns now) {
   arrival_ticket ticket = 0;
   if (!ready_.pop(ticket)) return false;
   held_rows* x = find(ticket);
@@ -216,7 +218,8 @@ bool worker_table::take(arrival& out) {
          .source = pair.source.source,
          .key = x->key,
          .rows = x->rows,
-         .budget_us = x->budget_us,
+         .budget_us = x->budget_us - static_cast<std::uint32_t>(std::min<duration_ns>(
+                                         (now - x->admitted_at) / k_microsecond, x->budget_us)),
          .hidden = region.first(hidden_bytes),
          .records =
              region.subspan(hidden_bytes, std::size_t{x->rows} * record_stride(pair.shape.top_k)),

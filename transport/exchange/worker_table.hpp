@@ -22,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "schemas/base/time.hpp"
 #include "transport/communication.hpp"
 #include "transport/exchange/bounded_ring.hpp"
 #include "transport/exchange/limits.hpp"
@@ -56,10 +57,11 @@ class worker_table final {
   std::vector<outgoing> farewell();
 
   // Exchanges, in the order of their life.
-  landing admit(std::span<const std::byte> head, std::size_t payload_bytes);
+  // `now` of admit() and take(): what went by between the two is taken off the budget.
+  landing admit(std::span<const std::byte> head, std::size_t payload_bytes, time_ns now = 0);
   void landed(link_place place, bool complete);
   // The oldest complete arrival becomes HELD.
-  bool take(arrival& out);
+  bool take(arrival& out, time_ns now = 0);
   // So does the oldest one that must be given back with `why` and no rows.
   bool take_refused(arrival_ticket& ticket, status& why);
   // And the next HELD one that its source waits for no more.
@@ -86,6 +88,7 @@ class worker_table final {
     std::uint16_t worker = 0;  // as the dispatch names us
     std::uint32_t rows = 0;
     std::uint32_t budget_us = 0;
+    time_ns admitted_at = 0;
     exchange_key key{};
   };
   struct source_pair {

@@ -21,6 +21,8 @@ class control_sink {
   virtual void on_answer(const answer_session& answer) = 0;
   virtual void on_answer(const answer_done& answer) = 0;
   virtual void on_snapshot(const transport::snapshot_ptr& snapshot) = 0;
+  // (optional) Else sources learn of a stuck worker by the snapshot that masks it.
+  virtual void on_suspicion(const transport::suspicion_ptr&) {}
   virtual void on_session_ended(const session_ended& ended) = 0;
 };
 

@@ -155,7 +155,6 @@ expected<std::unique_ptr<record_store>> record_store::open(const std::string& di
 
 expected<void> record_store::read() {
   bool found = false;
-  std::string problem;
   for (const char* name : k_names) {
     auto bytes = read_file(directory_ + "/" + name);
     if (!bytes) return unexpected_error(std::move(bytes.error()));
@@ -163,7 +162,7 @@ expected<void> record_store::read() {
     found = true;
     auto whole = parse(**bytes);
     if (!whole) {
-      problem = whole.error().text;
+      damage_ = fmt::format("{}: {}", name, whole.error().text);
       continue;
     }
     if (stored_ && whole->sequence <= sequence_) continue;
@@ -174,7 +173,7 @@ expected<void> record_store::read() {
   const bool both = ::access((directory_ + "/" + k_names[0]).c_str(), F_OK) == 0 &&
                     ::access((directory_ + "/" + k_names[1]).c_str(), F_OK) == 0;
   if (found && !stored_ && both) {
-    return fail(reason::state_unusable, fmt::format("no whole record is left ({})", problem));
+    return fail(reason::state_unusable, fmt::format("no whole record is left ({})", damage_));
   }
   return {};
 }

@@ -26,6 +26,9 @@ class record_store final {
   record_store& operator=(const record_store&) = delete;
 
   const std::optional<record>& stored() const noexcept { return stored_; }
+  // What is wrong with a file that was left out when it was read; empty = nothing. It may have been
+  // the newest: then an older record is served.
+  const std::string& damage() const noexcept { return damage_; }
 
   // Compare-and-set: durable when it returns without an error. reason::state_unusable when another
   // epoch is stored, or the disk failed; then what was stored still is.
@@ -39,6 +42,7 @@ class record_store final {
   int lock_ = -1;
   std::uint64_t sequence_ = 0;  // of the newest whole file; its place is sequence_ % 2
   std::optional<record> stored_;
+  std::string damage_;
 };
 
 }  // namespace moetier::coordinator

@@ -26,8 +26,16 @@ product_packages=(
 )
 test_packages=(
   libgtest-dev libgmock-dev librapidcheck-dev
+  # the status page, looked at as a browser does
+  chromium
+  # makes the certificates of the security tests
+  openssl
   # reads /metrics, the rules and the alerts as an operator's does
   prometheus
+  # stands beside our products in `moetier bench kernels`
+  libdnnl-dev
+  # the wheel, and an environment to install it in
+  patchelf python3-venv
 )
 
 list_only=no

@@ -21,8 +21,11 @@ using nlohmann::json;
 
 constexpr std::size_t k_values_max = std::size_t{1} << 21;
 
-const std::set<std::string> k_top_keys{"format", "fingerprint", "experts",   "slots_per_worker",
-                                       "layers", "moves",       "plan_hash", "checksum"};
+constexpr const char* k_schema = "moetier.plan_file/1";
+// `format` is how files named their form before they had a schema.
+const std::set<std::string> k_top_keys{"format",   "fingerprint", "experts",
+                                       "layers",   "moves",       "slots_per_worker",
+                                       "checksum", "plan_hash",   "schema"};
 const std::set<std::string> k_layer_keys{"layer", "slots", "shares"};
 const std::set<std::string> k_move_keys{"layer", "slot", "expert", "replaced"};
 
@@ -147,7 +150,12 @@ expected<plan_file> read(std::string_view text, std::string_view file_name,
   plan_file f;
   r.only_keys(*doc, "the plan", k_top_keys);
   if (r.failed()) return r.problem();
-  r.integer(*doc, "the plan", "format", 1, 1);
+  const auto schema = doc->find("schema");
+  if (schema == doc->end()) {
+    r.integer(*doc, "the plan", "format", 1, 1);
+  } else if (!schema->is_string() || schema->get_ref<const std::string&>() != k_schema) {
+    r.refuse(fmt::format("its schema is not {}", k_schema));
+  }
   const std::int64_t low = target == nullptr ? 1 : target->experts;
   const std::int64_t high = target == nullptr ? k_experts_max : target->experts;
   f.draft.experts = static_cast<std::uint32_t>(r.integer(*doc, "the plan", "experts", low, high));
@@ -225,7 +233,7 @@ expected<placed_plan> read_placed_plan(std::string_view text, std::string_view f
 std::string plan_file_text(const plan_file& f, plan_hash plan) {
   using out = nlohmann::ordered_json;
   out doc;
-  doc["format"] = 1;
+  doc["schema"] = k_schema;
   if (f.fingerprint != 0) doc["fingerprint"] = hex(f.fingerprint);
   doc["experts"] = f.draft.experts;
   doc["slots_per_worker"] = f.draft.slots_per_worker;

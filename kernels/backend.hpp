@@ -28,6 +28,7 @@
 
 #include "schemas/base/dtype.hpp"
 #include "schemas/base/error.hpp"
+#include "schemas/base/time.hpp"
 #include "schemas/model/model_description.hpp"
 
 namespace moetier::kernels {
@@ -110,6 +111,21 @@ struct lora_call {
   std::span<const lora_expert* const> experts;
 };
 
+// Where a call's time goes. A backend that can tell at the price of a look at the clock a stage
+// writes it; others leave all as it was.
+struct stage_clock {
+  time_ns last = 0;        // in: when run() was called; out: when the last stage ended
+  duration_ns fc1_ns = 0;  // rows gathered, first product and activation, which are one loop
+  duration_ns fc2_ns = 0;
+  std::uint32_t padding_rows = 0;  // places of a launch that hold no row
+
+  void end_stage(duration_ns& of) noexcept {
+    const time_ns now = monotonic_now();
+    of += now - last;
+    last = now;
+  }
+};
+
 struct expert_call {
   std::span<const row_region> in;
   std::span<const out_region> out;  // as many as `in`
@@ -120,6 +136,7 @@ struct expert_call {
   return_mode mode = return_mode::partial;
   std::span<std::byte> workspace;   // >= workspace_bytes(rows, k_in), 64-byte aligned
   const lora_call* lora = nullptr;  // nullptr = no row has an adapter
+  stage_clock* clock = nullptr;     // nullptr = nobody asks
 };
 
 // What rows and the intermediate are narrowed to before products, which are summed in f32. It says

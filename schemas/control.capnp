@@ -6,7 +6,7 @@
 # worker as Prepare; it loads every slot, checks the bytes and answers Prepared with a checksum per
 # slot. Once the decision is durable comes Commit, answered Committed; before it, AbortPlan undoes a
 # Prepare. Release frees what older plans alone name, answered Released. Sources come and go by
-# AttachSource / SourceAttached and DetachSource. Heartbeat and HeartbeatAnswer run all the time;
+# AttachSource / SourceAttached and DetachSource. Heartbeat and HeartbeatAnswer run all the time, Probe asks for a beat at once;
 # LoadReport carries counts; Leaving announces a worker's orderly end. In a tier that runs adapters they come and go by
 # LoadAdapter and DropAdapter; AdapterState tells how a load ended.
 #
@@ -192,12 +192,14 @@ struct Heartbeat {            # kind 14, worker -> coordinator
   engineTick @4 :UInt64;      # rises while the engine turns; standing still counts as no beat
   ticketsEnded @5 :UInt64;
   oldestBatch @6 :UInt64;     # ns, age of the oldest call in the engine, 0 = idle
+  device @7 :UInt8;           # 0 the processor computes, 1 sound, 2 lost: its process is about to end
 }
 
 struct HeartbeatAnswer {      # kind 15, coordinator -> worker
   sequence @0 :UInt64;        # of the beat
   epoch @1 :UInt64;
   generation @2 :UInt64;      # newest committed
+  log @3 :UInt8;              # least severe line that is written: 0 as configured, 1 debug .. 4 error, 5 none
 }
 
 struct LoadReport {           # kind 16, worker -> coordinator, once a second while anything changed
@@ -228,4 +230,9 @@ struct AdapterState {         # kind 20, worker -> coordinator: how a load ended
   adapter @1 :UInt32;
   loaded @2 :Bool;
   text @3 :Text;              # why not
+}
+
+struct Probe {                # kind 21, coordinator -> worker: a source found it late; it beats at once
+  epoch @0 :UInt64;
+  incarnation @1 :UInt64;     # whom this is for
 }

@@ -128,15 +128,33 @@ interface Session {
   # Thin sessions only: one layer's MoE output for the rows. One call at a time is served, a few wait, more are
   # OVERLOADED. deadlineNs is the call's own deadline.
 
-  renew @2 (call :Call) -> (status :Status, tokensPerSecond :UInt64);
+  renew @2 (call :Call, calls :UInt64, tokenLayers :UInt64, generation :UInt64)
+      -> (status :Status, tokensPerSecond :UInt64);
+  # What a direct session's source half did so far, for people: calls that ended, their tokens summed over all layers,
+  # the plan it serves by. The gateway counts for thin sessions. Not trusted, bounds nothing.
   # tokensPerSecond: as in the grant, as of now. A session that took more begins its next step later.
 
-  watch @3 (call :Call, seen :Revision) -> (status :Status, snapshot :Data);
-  # Long poll: answers when a snapshot newer than `seen` exists, when the session ends (its reason as status), or at
-  # the deadline (OK and no bytes).
+  watch @3 (call :Call, seen :Revision, seenSuspicion :UInt64)
+      -> (status :Status, snapshot :Data, suspicion :Suspicion);
+  # Long poll: answers when a snapshot newer than `seen` exists, when the coordinator suspects other workers than under
+  # the number `seenSuspicion`, when the session ends (its reason as status), or at the deadline (OK and no bytes).
 
   close @4 (call :Call) -> (status :Status);
   # Ends the session; calls that are outstanding end in CANCELLED. Repeats change nothing.
+
+  reportLate @5 (call :Call, worker :UInt16, incarnation :UInt64) -> (status :Status);
+  # A call ended in TIMEOUT because this worker had not answered. The coordinator probes the worker; a report alone
+  # changes no membership. A worker that is not in service is ignored.
+
+  struct Suspicion {            # a hint: whom to avoid where another replica is there. Membership is the snapshot's matter
+    number @0 :UInt64;          # names the set; 0: nobody was ever suspected
+    workers @1 :List(Suspect);  # at most 64
+  }
+
+  struct Suspect {
+    worker @0 :UInt16;
+    incarnation @1 :UInt64;
+  }
 
   struct Shape {                # what source and workers agree on; bytes and rows per exchange
     rowsMax @0 :UInt32;
@@ -182,4 +200,10 @@ interface Admin {               # documents are JSON text with a `schema` field
   # nothing. When one worker cannot load it, none keeps it.
 
   dropAdapter @5 (call :Call, name :Text) -> (status :Status, document :Text);
+
+  experts @6 (call :Call) -> (status :Status, document :Text);    # moetier.experts/1
+
+  setLogLevel @7 (call :Call, level :Text) -> (status :Status);
+  # "configured", "debug", "info", "warn", "error" or "off": of the coordinator at once, of every worker with its next
+  # beat, and of workers that come later; until the coordinator ends.
 }

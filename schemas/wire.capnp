@@ -57,7 +57,8 @@ struct WireHeader {
   rowBytes @26 :UInt32;       # bytes; sum of all payload strides
   payloadBytes @27 :UInt64;   # bytes; rows * rowBytes
   payloadCheck @28 :UInt32;   # CRC32C of all payload bytes; 0 = not computed
-  budgetUs @29 :UInt32;       # microseconds left until the source's deadline when it was sent
+  budgetUs @29 :UInt32;       # microseconds left until the source's deadline when it was sent; a return: nanoseconds
+                              # that the worker held its rows, saturating
   extensionBytes @30 :UInt32; # bytes, 0..4096
   extensionTag @31 :UInt32;   # 0 none, 1 trace and span id, 2 model data; top bit = must be understood
   zero @32 :UInt64;           # 0

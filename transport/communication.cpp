@@ -20,4 +20,19 @@ std::string_view comm_status_name(comm_status s) noexcept {
   return "unknown";
 }
 
+carrier_counters& carrier_counters::operator+=(const carrier_counters& other) noexcept {
+  frames_dropped += other.frames_dropped;
+  late_returns += other.late_returns;
+  bytes_sent += other.bytes_sent;
+  bytes_received += other.bytes_received;
+  messages_sent += other.messages_sent;
+  messages_received += other.messages_received;
+  peers_lost += other.peers_lost;
+  peers_left += other.peers_left;
+  rows_corrupt += other.rows_corrupt;
+  stall_ns += other.stall_ns;
+  requests_left += other.requests_left;
+  return *this;
+}
+
 }  // namespace moetier::transport

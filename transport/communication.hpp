@@ -35,6 +35,7 @@
 #include "schemas/base/error.hpp"
 #include "schemas/base/ids.hpp"
 #include "schemas/base/limits.hpp"
+#include "schemas/base/time.hpp"
 #include "schemas/wire/wire_header.hpp"
 
 namespace moetier::transport {
@@ -156,6 +157,7 @@ struct returned {
   std::uint64_t detail = 0;              // stale: newest generation the worker holds
   std::uint32_t rows = 0;
   std::span<const std::byte> payload{};  // rows * return_stride, valid until release(ticket)
+  duration_ns held_ns = 0;               // by the worker, from its header's arrival to its return
 };
 
 // What a half has seen since it was made.
@@ -167,8 +169,13 @@ struct carrier_counters {
   std::uint64_t bytes_received = 0;
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
-  std::uint64_t peers_lost = 0;
+  std::uint64_t peers_lost = 0;     // without a word
+  std::uint64_t peers_left = 0;     // said that they go: sessions that closed, workers that ended
+  std::uint64_t rows_corrupt = 0;   // exchanges whose payload or sizes were wrong
+  std::uint64_t stall_ns = 0;       // of a worker half: that the library took to let go of returns
   std::uint64_t requests_left = 0;  // of detached peers, not ended by the library: memory they hold
+
+  carrier_counters& operator+=(const carrier_counters& other) noexcept;
 };
 
 // Thread: owner (one thread; calls may move between threads when serialised by the caller).
@@ -225,6 +232,8 @@ struct arrival {
   std::span<const std::byte> hidden;
   std::span<const std::byte> records;   // rows * record_stride(top_k)
   const source_shape* shape = nullptr;  // valid until detach_source
+  time_ns admitted_at = 0;              // its header was here
+  time_ns landed_at = 0;                // all of it was
   // Source incarnation, sizes and checks have been verified; generation and plan hash are the
   // engine's to judge.
 };

@@ -7,6 +7,7 @@
 
 #include "actors/cli/commands.hpp"
 #include "actors/cli/table.hpp"
+#include "actors/cli/tier_address.hpp"
 #include "transport/client/link/tier_link.hpp"
 
 namespace moetier::cli {
@@ -48,7 +49,8 @@ expected<exit_code> run_adapters(const command_line& line) {
   // Workers run elsewhere: the name that reaches them begins at the root.
   std::error_code none;
   const std::string path = std::filesystem::absolute(o.directory, none).lexically_normal().string();
-  auto link = client::connect(line.address, line.timeout);
+  const bool changes = line.what != command::adapters_list;
+  auto link = changes ? reach_for_change(line, line.timeout) : reach(line, line.timeout);
   if (!link) return tl::unexpected(link.error());
   const auto text = line.what == command::adapters_load
                         ? (*link)->load_adapter(o.name, path, line.timeout)

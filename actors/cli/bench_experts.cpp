@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <span>
 
@@ -12,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/cli/bench_core.hpp"
 #include "actors/cli/bench_kernels.hpp"
 #include "actors/cli/random_expert.hpp"
 
@@ -39,14 +39,6 @@ std::size_t cold_bytes() {
   const long cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::size_t known = cache > 0 ? static_cast<std::size_t>(cache) : std::size_t{64} << 20;
   return std::min(known + known / 4, k_cold_bytes_max);
-}
-
-// Time that this thread has computed: others on a shared machine take turns, and their turns are
-// not ours. Waiting for memory counts.
-double thread_us() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
 }
 
 // Rows of one slot in a loop over copies of a page.

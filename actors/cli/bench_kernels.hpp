@@ -18,11 +18,13 @@ namespace moetier::cli {
 struct kernel_bench_options {
   std::uint64_t seed = 1;
   std::uint32_t repeat = 30;  // measurements of each form; medians are shown
-  // Of the device part: which rows (empty = all), and how lines are written.
+  // Of the parts cpu and device: which rows (empty = all).
   std::string shape{};
   std::string format{};
   std::vector<std::uint32_t> rows{};
-  bool markdown = false;
+  std::string backend{};  // the one asked for by name; empty = all
+  std::string peer{};     // file of the cpu part's peer; empty = look for it, "none" = without
+  bool markdown = false;  // tables as README shows them
   std::function<void(const std::string& line)> say = [](const std::string&) {};
 };
 
@@ -31,6 +33,7 @@ struct part_report {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::size_t errors = 0;
   std::string skipped{};
+  nlohmann::ordered_json more{};  // said once for all rows; null = nothing
 };
 
 // One kernel at one shape. The ratio shown is that of the first form to the last.
@@ -48,6 +51,11 @@ struct kernel_figures {
 };
 
 expected<std::vector<kernel_figures>> bench_routing(const kernel_bench_options& options);
+// The source half's sum of a token's rows.
+expected<std::vector<kernel_figures>> bench_combine(const kernel_bench_options& options);
+// Products of bf16 weights and whole experts on one core beside its ceilings and a peer; about 30 s
+// and 0.5 GiB.
+expected<part_report> bench_cpu(const kernel_bench_options& options);
 // One expert in each format beside bf16; about 20 s and 2.5 times the last cache of memory.
 expected<std::vector<kernel_figures>> bench_experts(const kernel_bench_options& options);
 // One layer's experts on the GPU, for shapes, formats and numbers of rows; about two minutes. Says

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 #include "actors/build_info.hpp"
 #include "actors/cli/error_document.hpp"
+#include "actors/cli/help_formatter.hpp"
 #include "actors/cli/plan_flags.hpp"
 #include "actors/config/endpoint.hpp"
 #include "actors/config/key_table.hpp"
@@ -20,6 +22,7 @@ namespace moetier::cli {
 namespace {
 
 using config::k_coordinator;
+using config::k_doctor;
 using config::k_up;
 using config::k_worker;
 
@@ -29,26 +32,14 @@ std::string version_text() {
                      b.compiler, b.caf, b.capnp, b.ucx);
 }
 
-constexpr const char* k_footer =
-    R"(With every command: --address HOST:PORT, -o table|json, --timeout DURATION, --config FILE,
-  --set KEY=VALUE, --print-config, --quiet (moetier --help says more)
-Exit codes:
-   0  done
-   1  ran and failed with a typed error
-   2  usage or configuration
-   3  the coordinator is not reached
-   4  refused or infeasible
-   5  deadline passed
-   6  degraded: rows usable, some left out
-   7  an input file or the model is bad
-   8  a check failed, or the tier is not ready
-   9  an address is in use
-  10  a GPU failed under a worker
-  70  internal error)";
-
 std::string wrong_address(const std::string& text) {
+  if (text.starts_with("unix:") && text.size() > 5) return "";
   const auto at = config::parse_endpoint(text);
-  return at && at->port != 0 ? "" : "needs HOST:PORT";
+  return at && at->port != 0 ? "" : "needs HOST:PORT or unix:PATH";
+}
+
+std::string wrong_listener(const std::string& text) {
+  return config::parse_endpoint(text) ? "" : "needs HOST:PORT; port 0 is a free one";
 }
 
 // What is wrong with a text that is no duration, or none of any length.
@@ -63,7 +54,7 @@ class builder final {
   explicit builder(command_line& into) : into_(into) {
     app_.require_subcommand(1);
     app_.fallthrough();
-    app_.footer(k_footer);  // the subcommands take it over
+    app_.formatter(std::make_shared<help_formatter>());  // the subcommands take it over
     app_.set_version_flag("--version", version_text());
     add_globals();
     add_serving();
@@ -92,13 +83,17 @@ class builder final {
 
  private:
   void add_globals() {
-    app_.add_option("--config", into_.config_file, "YAML file of settings");
-    app_.add_option("--address", into_.address, "the coordinator's RPC address")
+    app_.add_option("--config", into_.config_file, "a YAML file of settings");
+    app_.add_option("--address", into_.address,
+                    "the coordinator's RPC address, or unix:PATH of its administration")
         ->check(wrong_address)
         ->capture_default_str();
+    add_key(app_, "--tls-cert", "security.rpc.cert", "own certificate on the RPC link (PEM)");
+    add_key(app_, "--tls-key", "security.rpc.key", "its key (PEM, mode 0600)");
+    add_key(app_, "--tls-ca", "security.rpc.ca", "the RPC link's certificate authority (PEM)");
     app_.add_option_function<std::string>(
             "-o,--output", [this](const std::string& form) { into_.json = form == "json"; },
-            "table or json")
+            "table (default) or json, one document with a `schema` field")
         ->check(CLI::IsMember({"table", "json"}));
     app_.add_option_function<std::string>(
         "--timeout",
@@ -107,7 +102,7 @@ class builder final {
           if (!d || *d == 0) throw CLI::ValidationError("--timeout", wrong_duration(text));
           into_.timeout = *d;
         },
-        "how long the whole command may take");
+        "how long the whole command may take, e.g. 10s (default), 500ms");
     app_.add_option_function<std::vector<std::string>>(
             "--set",
             [this](const std::vector<std::string>& pairs) {
@@ -133,11 +128,16 @@ class builder final {
     return sub;
   }
 
+  static std::string default_text(const config::key_row& row) {
+    const std::string value = row.show(config::settings());
+    return value.empty() ? "; not set" : "; default " + value;
+  }
+
   void add_keys(CLI::App& sub, unsigned mask) {
     for (const config::key_row& row : config::key_table()) {
       if (row.flag.empty() || (row.commands & mask) == 0) continue;
       add_key(sub, std::string(row.flag), std::string(row.key),
-              fmt::format("{} ({})", row.help, row.allowed));
+              fmt::format("{} ({}{})", row.help, row.allowed, default_text(row)));
     }
   }
 
@@ -168,12 +168,26 @@ class builder final {
   }
 
   void add_asking() {
-    add(app_, "status", "the tier's state; 8 when it is not ready", command::status);
+    add_doctor();
+    add_status();
     CLI::App* placement = app_.add_subcommand("placement", "which expert sits where");
     placement->require_subcommand(1);
     placement->fallthrough();
     add(*placement, "show", "the committed placement; json is a plan file",
         command::placement_show);
+    CLI::App* heatmap =
+        add(*placement, "heatmap", "the experts with the most rows, and where they lie",
+            command::placement_heatmap);
+    heatmap->add_option("--layer", into_.heatmap.layer, "model layer; every MoE layer unless given")
+        ->check(CLI::Range(0, 65535));
+    heatmap->add_option("--top", into_.heatmap.top, "experts of each layer")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    add(app_, "log-level", "what the coordinator and its workers log, from now on",
+        command::log_level)
+        ->add_option("LEVEL", into_.log_level, "debug, info, warn, error, off; or configured")
+        ->required()
+        ->check(CLI::IsMember({"debug", "info", "warn", "error", "off", "configured"}));
     add_adapters();
     add_forward();
     add_bench();
@@ -182,6 +196,45 @@ class builder final {
         *add(app_, "plan", "which expert should sit where, from how often each is chosen; offline",
              command::plan),
         into_.plan);
+  }
+
+  void add_status() {
+    CLI::App* status =
+        add(app_, "status", "the tier's state; 8 when it is not ready", command::status);
+    CLI::Option* const watch =
+        status->add_flag("--watch", into_.watch.on, "again and again, until Ctrl-C");
+    status
+        ->add_option_function<std::string>(
+            "--interval",
+            [this](const std::string& text) {
+              const auto d = config::parse_duration(text);
+              if (!d || *d < 100 * k_millisecond || *d > 3600 * k_second)
+                throw CLI::ValidationError("--interval", "100ms to 1h");
+              into_.watch.interval = *d;
+            },
+            "between two looks (1s)")
+        ->needs(watch);
+  }
+
+  void add_doctor() {
+    doctor_options& o = into_.doctor;
+    CLI::App* d = add(app_, "doctor", "is this machine fit for a tier? 8 when a check fails",
+                      command::doctor);
+    add_keys(*d, k_doctor);
+    CLI::Option* const peers =
+        d->add_option("--peers", o.peers,
+                      "HOST:PORT,..: how far other machines are, each a doctor that answers or a "
+                      "tier's RPC address")
+            ->delimiter(',')
+            ->check(wrong_address);
+    CLI::Option* const answer =
+        d->add_option("--answer", o.answer,
+                      "HOST:PORT: answer other doctors' --peers there, until a signal")
+            ->check(wrong_listener);
+    answer->excludes(peers);
+    d->add_flag("--insecure", o.insecure,
+                "with --answer: on an address that is not loopback, where anybody may measure")
+        ->needs(answer);
   }
 
   void add_adapters() {
@@ -304,17 +357,25 @@ class builder final {
     CLI::App* kernels =
         add(bench, "kernels", "this machine's kernels beside plain code; 8 when they disagree",
             command::bench_kernels);
-    kernels->add_option("--part", o.part, "one part: routing, experts, device (all unless given)");
+    kernels->add_option("--part", o.part,
+                        "one part: routing, combine, cpu, experts, device (all unless given)");
     kernels->add_option("--seed", o.seed, "of the random input")->capture_default_str();
     kernels->add_option("--repeat", o.repeat, "measurements of each form; medians are shown")
         ->check(CLI::Range(1, 1'000'000))
         ->capture_default_str();
-    kernels->add_option("--shape", o.shape, "device: one shape (all unless given)");
+    kernels->add_option("--backend", o.backend,
+                        "what one backend has: cpu_avx2, sm90_fp8, sm90_bf16");
+    kernels->add_option("--shape", o.shape,
+                        "cpu: N x K, as 2048x768,768x2048; device: one name (all unless given)");
     kernels->add_option("--format", o.format, "device: bf16 or fp8_block (both unless given)")
         ->check(CLI::IsMember({"bf16", "fp8_block"}));
-    kernels->add_option("--rows", o.rows, "device: numbers of tokens, as 1,64 (all unless given)")
+    kernels
+        ->add_option("--rows", o.rows, "cpu, device: numbers of rows, as 1,64 (all unless given)")
         ->delimiter(',');
-    kernels->add_flag("--markdown", o.markdown, "device: the table as README shows it");
+    kernels->add_option(
+        "--peer", o.peer,
+        "cpu: module of another library's product, or none (looked for unless given)");
+    kernels->add_flag("--markdown", o.markdown, "tables as README shows them");
   }
 
   void add_resolve() {

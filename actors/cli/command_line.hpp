@@ -11,9 +11,11 @@
 #include "actors/cli/bench_load.hpp"
 #include "actors/cli/bench_plan.hpp"
 #include "actors/cli/exit_code.hpp"
+#include "actors/cli/heatmap_document.hpp"
 #include "actors/cli/plan_options.hpp"
 #include "actors/cli/resolve_inputs.hpp"
 #include "actors/config/layer.hpp"
+#include "actors/config/settings.hpp"
 #include "schemas/base/deadline_class.hpp"
 #include "schemas/base/time.hpp"
 
@@ -25,6 +27,8 @@ enum class command : std::uint8_t {
   worker,
   status,
   placement_show,
+  placement_heatmap,
+  log_level,
   forward,
   bench_tier,
   bench_kernels,
@@ -33,7 +37,8 @@ enum class command : std::uint8_t {
   plan,
   adapters_list,
   adapters_load,
-  adapters_drop
+  adapters_drop,
+  doctor
 };
 
 struct forward_options {
@@ -67,16 +72,29 @@ struct kernels_options {
   std::string part;  // empty = all
   std::uint64_t seed = 1;
   std::uint32_t repeat = 30;
-  // Of the device part: empty = all.
+  // Of the parts cpu and device: empty = all.
   std::string shape;
   std::string format;
   std::vector<std::uint32_t> rows;
+  std::string backend;
+  std::string peer;
   bool markdown = false;
 };
 
 struct adapter_options {
   std::string name;
   std::string directory;
+};
+
+struct watch_options {
+  bool on = false;
+  duration_ns interval = k_second;
+};
+
+struct doctor_options {
+  std::vector<std::string> peers;
+  std::string answer;     // empty = it asks
+  bool insecure = false;  // may answer on an address that is not loopback
 };
 
 struct command_line {
@@ -88,6 +106,7 @@ struct command_line {
   bool print_config = false;
   bool quiet = false;
   config::layer flags;
+  config::link_files tls;  // of the RPC link, once the settings are loaded
   forward_options forward;
   bench_options bench;
   kernels_options kernels;
@@ -95,6 +114,10 @@ struct command_line {
   plan_options plan;
   plan_bench_options plan_bench;
   adapter_options adapter;
+  watch_options watch;
+  heatmap_options heatmap;
+  std::string log_level;  // of the command of that name
+  doctor_options doctor;
 };
 
 // Whether the words ask for JSON, even where they cannot be parsed.

@@ -1,5 +1,6 @@
 #include "actors/cli/direct_session.hpp"
 
+#include "actors/cli/tier_address.hpp"
 #include "actors/process/random.hpp"
 
 namespace moetier::cli {
@@ -12,7 +13,7 @@ constexpr duration_ns k_close_limit = k_second;
 expected<std::unique_ptr<direct_session>> direct_session::open(const direct_wish& wish,
                                                                const config::settings& settings) {
   std::unique_ptr<direct_session> d(new direct_session);
-  auto link = client::connect(wish.address, wish.limit);
+  auto link = reach(wish.address, settings.security.rpc, wish.limit);
   if (!link) return tl::unexpected(link.error());
   d->link_ = std::move(*link);
   const incarnation_id incarnation(random_bits());

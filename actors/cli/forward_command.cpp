@@ -7,6 +7,7 @@
 #include "actors/cli/commands.hpp"
 #include "actors/cli/direct_session.hpp"
 #include "actors/cli/forward_input.hpp"
+#include "actors/cli/tier_address.hpp"
 #include "actors/process/random.hpp"
 #include "transport/client/link/tier_link.hpp"
 
@@ -81,7 +82,7 @@ class forward_run final {
   std::size_t logits_bytes() const { return in_.experts * dtype_bytes(in_.logits_type); }
 
   expected<void> gateway() {
-    auto link = client::connect(line_.address, left());
+    auto link = reach(line_, left());
     if (!link) return tl::unexpected(link.error());
     const auto granted = (*link)->open_session({.tenant = line_.forward.tenant,
                                                 .incarnation = incarnation_id(random_bits()),

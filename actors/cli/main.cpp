@@ -13,6 +13,7 @@
 #include "actors/cli/commands.hpp"
 #include "actors/cli/error_document.hpp"
 #include "actors/config/endpoint.hpp"
+#include "actors/config/input_error.hpp"
 #include "actors/config/key_table.hpp"
 #include "actors/config/loader.hpp"
 #include "actors/config/up_settings.hpp"
@@ -21,6 +22,7 @@
 #include "actors/roles/coordinator_role.hpp"
 #include "actors/roles/worker_role.hpp"
 #include "actors/up/supervisor.hpp"
+#include "transport/tls/process_policy.hpp"
 
 extern char** environ;
 
@@ -81,9 +83,11 @@ std::string ready_text(const up::up_state& s, bool json) {
         "\"workers\":[{}]}}\n",
         s.coordinator.rpc, ::getpid(), roles::to_line(s.coordinator), workers);
   }
-  return fmt::format("ready  rpc {}  control {}  http {}  pid {}  coordinator pid {}{}\n",
-                     s.coordinator.rpc, s.coordinator.control, s.coordinator.http, ::getpid(),
-                     s.coordinator.pid, workers);
+  const std::string& admin = s.coordinator.admin;
+  return fmt::format("ready  rpc {}{}  control {}  http {}  pid {}  coordinator pid {}{}\n",
+                     s.coordinator.rpc, admin.empty() ? "" : "  admin unix:" + admin,
+                     s.coordinator.control, s.coordinator.http, ::getpid(), s.coordinator.pid,
+                     workers);
 }
 
 const std::string& origin_of(const config::loaded& l, std::string_view key) {
@@ -110,44 +114,56 @@ int run_tier(const command_line& line, const config::up_settings& settings, even
 
 // A worker's own settings: an http.listen that workers share is spread by their numbers; one that
 // was given to this process alone stays.
-config::settings settings_of(const command_line& line, const config::loaded& loaded) {
-  config::settings s = loaded.values;
+config::loaded settings_of(const command_line& line, const config::loaded& loaded) {
+  config::loaded own = loaded;
   const bool shared = !origin_of(loaded, "http.listen").starts_with("flag");
   if (line.what == command::worker && shared) {
+    config::settings& s = own.values;
     s.http.listen = config::endpoint_text(
         config::numbered(*config::parse_endpoint(s.http.listen), s.worker.name));
   }
-  return s;
+  return own;
 }
 
 int serve(const command_line& line, const config::loaded& loaded) {
-  const config::settings s = settings_of(line, loaded);
+  const config::loaded own = settings_of(line, loaded);
+  const config::settings& s = own.values;
   const std::string component = line.what == command::up            ? "up"
                                 : line.what == command::coordinator ? "coordinator"
-                                                                    : s.worker.name;
-  event_log log(component, log_level_from(s.log.level), ::isatty(STDERR_FILENO) == 0);
+                                                                    : "worker";
+  event_log log(component, log_level_from(s.log.level), ::isatty(STDERR_FILENO) == 0,
+                line.what == command::worker ? s.worker.name : std::string());
   stop_signal stop(log);  // before any thread: all inherit its mask
+  if (!s.security.control.cert.empty() && !tls::demand_tls_1_3()) {
+    return complain(make_error(reason::internal_error, "OpenSSL takes no demand for TLS 1.3"),
+                    exit_code::internal, line.json);
+  }
   bool told = false;
   const auto tell = [&told](const roles::listening& l) {
     told = true;
     put(roles::to_line(l) + "\n");
   };
   if (line.what == command::up) return run_tier(line, config::up_settings_of(loaded), log, stop);
-  const auto ended = line.what == command::coordinator ? roles::run_coordinator(s, log, stop, tell)
-                                                       : roles::run_worker(s, log, stop, tell);
+  const auto ended = line.what == command::coordinator
+                         ? roles::run_coordinator(own, log, stop, tell)
+                         : roles::run_worker(own, log, stop, tell);
   if (ended) return code(exit_code::done);
   log.error("failed", {{"reason", reason_name(ended.error().why)}, {"why", ended.error().text}});
   if (line.json && !told) put(error_document(ended.error()));
   return code(exit_code_of(ended.error()));
 }
 
-int ask(const command_line& line, const config::settings& settings) {
+int ask(const command_line& line, const config::loaded& loaded) {
+  const config::settings& settings = loaded.values;
   const auto ended = [&]() -> expected<exit_code> {
     switch (line.what) {
       case command::status: return run_status(line);
       case command::placement_show: return run_placement_show(line);
+      case command::placement_heatmap: return run_heatmap(line);
+      case command::log_level: return run_log_level(line);
       case command::forward: return run_forward(line, settings);
       case command::bench_tier: return run_bench_tier(line, settings);
+      case command::doctor: return run_doctor(line, loaded);
       case command::resolve: return run_resolve(line, settings);
       case command::plan: return run_plan(line);
       case command::bench_plan: return run_bench_plan(line);
@@ -158,17 +174,22 @@ int ask(const command_line& line, const config::settings& settings) {
       default: return fail(reason::internal_error, "no such command");
     }
   }();
-  if (!ended) return complain(ended.error(), exit_code_of(ended.error()), line.json);
-  return code(*ended);
+  if (ended) return code(*ended);
+  // Who asks nobody can exceed a limit by a file only.
+  const bool offline = line.what == command::plan || line.what == command::bench_plan ||
+                       (line.what == command::resolve && !line.resolve.live);
+  const error why = offline ? config::of_input_file(ended.error()) : ended.error();
+  return complain(why, exit_code_of(why), line.json);
 }
 
 int run(int argc, const char* const* argv) {
   const auto parsed = parse_command_line(argc, argv);
   if (const auto* c = std::get_if<exit_code>(&parsed)) return code(*c);
-  const auto& line = std::get<command_line>(parsed);
+  command_line line = std::get<command_line>(parsed);
   const auto loaded = load_settings(line);
   // Whatever is wrong with the configuration, a file that lacks included: 2.
   if (!loaded) return complain(loaded.error(), exit_code::usage, line.json);
+  line.tls = loaded->values.security.rpc;
   if (line.print_config) {
     const config::loaded shown =
         line.what == command::up ? config::up_settings_of(*loaded).tier : *loaded;
@@ -177,7 +198,7 @@ int run(int argc, const char* const* argv) {
   }
   const bool serves =
       line.what == command::up || line.what == command::coordinator || line.what == command::worker;
-  return serves ? serve(line, *loaded) : ask(line, loaded->values);
+  return serves ? serve(line, *loaded) : ask(line, *loaded);
 }
 
 }  // namespace

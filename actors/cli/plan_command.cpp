@@ -12,6 +12,7 @@
 #include "actors/cli/output_text.hpp"
 #include "actors/cli/plan_advice.hpp"
 #include "actors/cli/plan_loads.hpp"
+#include "actors/cli/plan_stats.hpp"
 #include "actors/cli/plan_text.hpp"
 #include "actors/config/quantity.hpp"
 #include "eplb/assignment_file.hpp"
@@ -68,6 +69,12 @@ expected<exit_code> run_advice(const command_line& line,
     if (a.hidden_size == 0) a.hidden_size = model->hidden_size;
     if (a.top_k == 0) a.top_k = model->top_k;
   }
+  if (!a.from_stats.empty()) {
+    const auto times = times_of_tier(a.from_stats);
+    if (!times) return tl::unexpected(times.error());
+    if (a.experts_us == 0) a.experts_us = times->experts_us;
+    if (a.leg_us == 0) a.leg_us = times->leg_us;
+  }
   const auto advice = advise(a);
   if (!advice) return tl::unexpected(advice.error());
   if (!line.json) {
@@ -76,6 +83,8 @@ expected<exit_code> run_advice(const command_line& line,
   }
   nlohmann::ordered_json document{{"schema", "moetier.advice/1"},
                                   {"colocated", advice->colocated},
+                                  {"experts_us", a.experts_us},
+                                  {"leg_us", a.leg_us},
                                   {"micro_batches", advice->micro_batches},
                                   {"layer_us", advice->layer_us},
                                   {"layer_limit_us", advice->layer_limit_us},

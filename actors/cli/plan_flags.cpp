@@ -13,7 +13,8 @@ constexpr const char* k_examples = R"(Examples:
   moetier plan --counts new.csv --from plan.json --out next.json  follow new loads with few copies
   moetier plan --from plan.json --export trtllm.json              the same plan for TensorRT-LLM
 -o json prints the figures as JSON; the plan itself is the file of --out.
-Rows and tensors of the same layer are summed. Nothing is asked of a running tier.
+Rows and tensors of the same layer are summed. Nothing is asked of a running tier,
+but by --advise --from-stats.
 
 )";
 
@@ -124,9 +125,10 @@ void add_plans(CLI::App& plan, plan_options& o) {
 void add_advice(CLI::App& plan, plan_options& o) {
   const char* const group = "Advice";
   advise_options& a = o.advise;
-  plan.add_flag("--advise", a.asked,
-                "no plan: whether separate workers pay; needs --ta --te --tc --tpot, and --layers "
-                "--hidden-size --top-k or --model")
+  plan.add_flag(
+          "--advise", a.asked,
+          "no plan: whether separate workers pay; needs --ta --te --tc --tpot (--te and --tc or "
+          "--from-stats), and --layers --hidden-size --top-k or --model")
       ->group(group);
   add_duration(plan, "--ta", a.attention_us,
                "attention, per layer and micro-batch of one GPU, as 150us");
@@ -136,6 +138,12 @@ void add_advice(CLI::App& plan, plan_options& o) {
           "--tpot", [&a](const std::string& text) { a.tpot_ms = in_us("--tpot", text) / 1000; },
           "time per output token that is wanted")
       ->type_name("DURATION")
+      ->group(group);
+  plan.add_option(
+          "--from-stats", a.from_stats,
+          "a running tier's coordinator, as http://127.0.0.1:7402: tells --te and --tc from "
+          "the calls of its thin clients")
+      ->type_name("URL")
       ->group(group);
   plan.add_option("--layers", a.layers, "MoE layers (or --model)")->group(group);
   plan.add_option("--hidden-size", a.hidden_size, "values of a row (or --model)")->group(group);

@@ -19,6 +19,7 @@ struct load_source {
 // Times of one layer and micro-batch, in microseconds; 0 = not given.
 struct advise_options {
   bool asked = false;
+  std::string from_stats{};    // a running tier's coordinator tells what stands under it
   double attention_us = 0;     // on one attention GPU
   double experts_us = 0;       // on one worker, for one attention GPU's rows
   double leg_us = 0;           // one way between them

@@ -8,6 +8,7 @@
 #include "actors/build_info.hpp"
 #include "actors/cli/commands.hpp"
 #include "actors/cli/resolve_text.hpp"
+#include "actors/cli/tier_address.hpp"
 #include "actors/config/device_name.hpp"
 #include "actors/process/probe_environment.hpp"
 #include "actors/roles/served_model.hpp"
@@ -83,7 +84,7 @@ expected<wished_model> model_to_serve(const std::string& path, const config::set
 
 // What a running tier has resolved; the model's name is its own matter.
 expected<exit_code> run_live(const command_line& line) {
-  auto link = client::connect(line.address, line.timeout);
+  auto link = reach(line, line.timeout);
   if (!link) return tl::unexpected(link.error());
   const auto text = (*link)->document(client::admin_document::resolution, line.timeout);
   if (!text) return tl::unexpected(text.error());

@@ -6,6 +6,7 @@
 
 #include "actors/config/device_name.hpp"
 #include "actors/config/endpoint.hpp"
+#include "actors/config/word_list.hpp"
 
 namespace moetier::config {
 namespace {
@@ -27,6 +28,14 @@ bool put_choice(std::string& at, std::string_view text, std::span<const std::str
 bool put_logical(bool& at, std::string_view text) {
   if (text != "true" && text != "false") return false;
   at = text == "true";
+  return true;
+}
+// "rpc", "http" or both, in any order; "" takes the wish back.
+bool put_insecure(std::string& at, std::string_view text) {
+  for (const std::string_view one : words_of(text)) {
+    if (one != "rpc" && one != "http") return false;
+  }
+  at = text;
   return true;
 }
 bool put_count(std::uint32_t& at, std::string_view text, std::uint32_t min, std::uint32_t max) {
@@ -53,6 +62,8 @@ constexpr std::array<std::string_view, 2> k_carriers{"auto", "ucx"};
 constexpr std::array<std::string_view, 2> k_tcp{"loopback", "off"};
 constexpr std::array<std::string_view, 3> k_checksum{"auto", "on", "off"};
 constexpr std::array<std::string_view, 2> k_shared{"auto", "off"};
+constexpr std::array<std::string_view, 2> k_infeasible{"wait", "end"};
+constexpr std::array<std::string_view, 2> k_nonfinite{"refuse", "serve"};
 constexpr std::array<std::string_view, 2> k_switch{"off", "on"};
 constexpr std::array<std::string_view, 7> k_quants{"none",  "fp8_tensor", "fp8_block", "mxfp8",
                                                    "mxfp4", "nvfp4",      "int4_g128"};
@@ -72,11 +83,14 @@ constexpr std::array<std::string_view, 2> k_modes{"partial", "exact"};
 constexpr duration_ns k_hour = 3600 * k_second;
 
 constexpr key_row k_rows[] = {
-    {"model.path", "--model", k_up | k_coordinator | k_worker, "a directory",
+    {"model.path", "--model", k_up | k_coordinator | k_worker | k_doctor, "a directory",
      "Hugging Face model directory; only expert tensors are read", MOETIER_TEXT(model.path)},
-    {"model.quantise", "--quantise", k_up | k_coordinator,
+    {"model.quantise", "--quantise", k_up | k_coordinator | k_doctor,
      "none, fp8_tensor, fp8_block, mxfp8, mxfp4, nvfp4 or int4_g128",
      "format in which workers hold unquantised experts", MOETIER_CHOICE(model.quantise, k_quants)},
+    {"model.nonfinite", "", 0, "refuse or serve",
+     "unquantised experts with NaN or infinity: refused by name, or computed with",
+     MOETIER_CHOICE(model.nonfinite, k_nonfinite)},
     {"model.routing.method", "", 0, "a routing method's name", "instead of the family's",
      MOETIER_TEXT(model.routing.method)},
     {"model.routing.scaling", "", 0, "a number", "routed scaling factor",
@@ -93,42 +107,50 @@ constexpr key_row k_rows[] = {
      MOETIER_TEXT(model.routing.groups_kept)},
     {"coordinator.rpc_listen", "--rpc-listen", k_coordinator, "host:port", "where clients connect",
      MOETIER_ENDPOINT(coordinator.rpc_listen)},
-    {"coordinator.control_listen", "--control-listen", k_coordinator, "host:port on loopback",
-     "where workers connect", MOETIER_ENDPOINT(coordinator.control_listen)},
-    {"coordinator.state_dir", "--state-dir", k_up | k_coordinator, "a directory",
+    {"coordinator.control_listen", "--control-listen", k_coordinator, "host:port",
+     "where workers connect; beyond loopback only with security.control",
+     MOETIER_ENDPOINT(coordinator.control_listen)},
+    {"coordinator.state_dir", "--state-dir", k_up | k_coordinator | k_doctor, "a directory",
      "the durable record, mode 0700", MOETIER_TEXT(coordinator.state_dir)},
+    {"coordinator.admin_socket", "--admin-socket", k_up | k_coordinator,
+     "auto, off or a path of at most 107 bytes",
+     "the Unix socket, mode 0600, over which changes are taken; auto: in the state directory",
+     MOETIER_TEXT(coordinator.admin_socket)},
     {"coordinator.placement", "--placement", k_up | k_coordinator, "a plan file",
      "which expert sits in which slot; without it the default placement",
      MOETIER_TEXT(coordinator.placement)},
-    {"coordinator.workers", "--workers", k_up | k_coordinator, "1 to 64",
+    {"coordinator.workers", "--workers", k_up | k_coordinator | k_doctor, "1 to 64",
      "the first placement waits for so many workers",
      MOETIER_COUNT(coordinator.workers, 1, k_workers_max)},
-    {"worker.coordinator", "--coordinator", k_worker, "host:port on loopback",
+    {"coordinator.when_infeasible", "", 0, "wait or end",
+     "a first plan that cannot be made: wait for other workers, or end with 4 (up: end)",
+     MOETIER_CHOICE(coordinator.when_infeasible, k_infeasible)},
+    {"worker.coordinator", "--coordinator", k_worker, "host:port",
      "the coordinator's control address", MOETIER_ENDPOINT(worker.coordinator)},
     {"worker.name", "--name", k_worker, "1 to 64 characters",
      "how a restarted worker finds its place again",
      MOETIER_PUT(text.size() <= k_worker_name_bytes_max && put_text(s.worker.name, text)),
      MOETIER_SHOW(s.worker.name)},
-    {"worker.device", "--device", k_up | k_worker, "auto, cpu, cuda or cuda:N with N below 64",
+    {"worker.device", "--device", k_up | k_worker | k_doctor, "auto, cpu, cuda or cuda:N with N below 64",
      "what computes; auto is the processor, cuda of `up` deals its workers out over all GPUs",
      MOETIER_PUT(parse_device(text).has_value() && put_text(s.worker.device, text)),
      MOETIER_SHOW(s.worker.device)},
-    {"worker.slots", "--slots", k_up | k_worker, "auto or 1 to 1024",
+    {"worker.slots", "--slots", k_up | k_worker | k_doctor, "auto or 1 to 1024",
      "slots per layer of each worker",
      MOETIER_PUT(text == "auto" ? (s.worker.slots = 0, true)
                                 : put_count(s.worker.slots, text, 1, k_slots_per_worker_max)),
      MOETIER_SHOW(s.worker.slots == 0 ? "auto" : std::to_string(s.worker.slots))},
-    {"worker.memory", "--memory", k_up | k_worker, "auto or a size of at least 1MiB",
+    {"worker.memory", "--memory", k_up | k_worker | k_doctor, "auto or a size of at least 1MiB",
      "bytes for weights; on a GPU for all that the worker takes of it",
      MOETIER_PUT(text == "auto" ? (s.worker.memory = 0, true) : put_size(s.worker.memory, text)),
      MOETIER_SHOW(s.worker.memory == 0 ? "auto" : size_text(s.worker.memory))},
     {"worker.spare_pages", "--spare-pages", k_up | k_worker, "0 to 65536",
      "pages kept free for weights on the move", MOETIER_COUNT(worker.spare_pages, 0, 65536)},
-    {"worker.threads", "--threads", k_up | k_worker, "1 to 256", "threads that compute",
+    {"worker.threads", "--threads", k_up | k_worker | k_doctor, "1 to 256", "threads that compute",
      MOETIER_COUNT(worker.threads, 1, 256)},
     {"http.listen", "--http-listen", k_coordinator | k_worker, "host:port",
      "health, metrics and status; worker@N adds N to the port", MOETIER_ENDPOINT(http.listen)},
-    {"transport.listen", "--transport-listen", k_up | k_coordinator | k_worker, "a host name",
+    {"transport.listen", "--transport-listen", k_up | k_coordinator | k_worker | k_doctor, "a host name",
      "interface of the data plane", MOETIER_TEXT(transport.listen)},
     {"transport.carrier", "", 0, "auto or ucx", "how rows travel",
      MOETIER_CHOICE(transport.carrier, k_carriers)},
@@ -193,9 +215,25 @@ constexpr key_row k_rows[] = {
        return value.has_value();
      },
      MOETIER_SHOW(budget_text(s.restart.budget))},
-    {"security.cert", "", 0, "a file", "own certificate", MOETIER_TEXT(security.cert)},
-    {"security.key", "", 0, "a file", "its key, mode 0600", MOETIER_TEXT(security.key)},
-    {"security.ca", "", 0, "a file", "the zone's certificate authority", MOETIER_TEXT(security.ca)},
+    {"security.rpc.cert", "", 0, "a PEM file", "own certificate on the RPC link",
+     MOETIER_TEXT(security.rpc.cert)},
+    {"security.rpc.key", "", 0, "a PEM file of mode 0600", "its key",
+     MOETIER_TEXT(security.rpc.key)},
+    {"security.rpc.ca", "", 0, "a PEM file", "the authority of the RPC link: it names the tenants",
+     MOETIER_TEXT(security.rpc.ca)},
+    {"security.control.cert", "--control-cert", k_up | k_coordinator | k_worker, "a PEM file",
+     "own certificate between workers and coordinator", MOETIER_TEXT(security.control.cert)},
+    {"security.control.key", "--control-key", k_up | k_coordinator | k_worker,
+     "a PEM file of mode 0600", "its key", MOETIER_TEXT(security.control.key)},
+    {"security.control.ca", "--control-ca", k_up | k_coordinator | k_worker, "a PEM file",
+     "the authority of workers and coordinator, another one than the RPC link's",
+     MOETIER_TEXT(security.control.ca)},
+    {"security.administrators", "", 0, "common names, by commas",
+     "whose certificates may change the tier and see all of it",
+     MOETIER_TEXT(security.administrators)},
+    {"security.insecure", "--insecure", k_up | k_coordinator | k_worker,
+     "rpc, http or both by a comma", "what may listen beyond loopback in the clear",
+     MOETIER_PUT(put_insecure(s.security.insecure, text)), MOETIER_SHOW(s.security.insecure)},
     {"log.level", "--log-level", k_up | k_coordinator | k_worker, "debug, info, warn, error or off",
      "least severe line that is written", MOETIER_CHOICE(log.level, k_levels)},
 };

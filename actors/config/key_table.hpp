@@ -14,7 +14,7 @@
 namespace moetier::config {
 
 // Which commands offer the key's flag.
-inline constexpr unsigned k_up = 1, k_coordinator = 2, k_worker = 4;
+inline constexpr unsigned k_up = 1, k_coordinator = 2, k_worker = 4, k_doctor = 8;
 
 struct key_row {
   std::string_view key;

@@ -1,12 +1,14 @@
 #include "actors/config/loader.hpp"
 
 #include <cctype>
+#include <tuple>
 
 #include <fmt/core.h>
 
 #include "actors/config/endpoint.hpp"
 #include "actors/config/key_table.hpp"
 #include "actors/config/tenant_table.hpp"
+#include "actors/config/word_list.hpp"
 
 namespace moetier::config {
 namespace {
@@ -58,15 +60,23 @@ class joint_rules final {
       return refuse("detect.timeout",
                     fmt::format("at least 4 heartbeats of {}", duration_text(s.detect.heartbeat)));
     }
-    for (const std::string_view key : {"security.cert", "security.key", "security.ca"}) {
-      if (!value_of(key).empty()) {
-        return refuse_at(origin_of(key), reason::not_enabled, fmt::format("setting {}", key));
-      }
+    for (const std::string_view zone : {"security.rpc", "security.control"}) {
+      if (auto whole = check_zone(zone); !whole) return whole;
     }
-    for (const std::string_view key : {"coordinator.rpc_listen", "coordinator.control_listen",
-                                       "worker.coordinator", "http.listen"}) {
+    // Beyond loopback: with certificates, or in the clear by an explicit wish. Actors trust each
+    // other with everything, so nothing opens their link in the clear.
+    for (const auto& [key, open, allowed] :
+         {std::tuple("coordinator.rpc_listen",
+                     !s.security.rpc.cert.empty() || has_word(s.security.insecure, "rpc"),
+                     "host:port on loopback, or certificates (security.rpc), or --insecure rpc"),
+          std::tuple("coordinator.control_listen", !s.security.control.cert.empty(),
+                     "host:port on loopback, or certificates (security.control)"),
+          std::tuple("worker.coordinator", !s.security.control.cert.empty(),
+                     "host:port on loopback, or certificates (security.control)"),
+          std::tuple("http.listen", has_word(s.security.insecure, "http"),
+                     "host:port on loopback, or --insecure http")}) {
       const auto place = parse_endpoint(value_of(key));
-      if (!place || !is_loopback(place->host)) return refuse(key, "host:port on loopback");
+      if (!place || (!is_loopback(place->host) && !open)) return refuse(key, allowed);
     }
     if (!is_loopback(s.transport.listen)) return refuse("transport.listen", "a loopback host");
     return check_tenants();
@@ -95,6 +105,19 @@ class joint_rules final {
       }
     }
     return {};
+  }
+
+  // A zone's three files stand together.
+  expected<void> check_zone(std::string_view zone) const {
+    std::string_view missing;
+    std::string_view given;
+    for (const std::string_view name : {".cert", ".key", ".ca"}) {
+      const key_row* row = find_key(fmt::format("{}{}", zone, name));
+      (row->show(loaded_.values).empty() ? missing : given) = row->key;
+    }
+    if (missing.empty() || given.empty()) return {};
+    return refuse_at(origin_of(given), reason::config_invalid, missing, "not set",
+                     fmt::format("a file, as {} has one", given));
   }
 
   std::string value_of(std::string_view key) const { return find_key(key)->show(loaded_.values); }

@@ -26,9 +26,15 @@ struct tenant_settings {
   std::vector<std::string> models;  // empty = all
 };
 
+// Files of one link's identity, PEM; all set, or none.
+struct link_files {
+  std::string cert, key, ca;
+};
+
 struct settings {
   struct {
     std::string path;               // a Hugging Face model directory
+    std::string nonfinite = "refuse";  // unquantised experts with NaN or infinity
     std::string quantise = "none";  // format in which unquantised experts are held
     struct {                        // texts; empty = as the family has it
       std::string method, scaling, epsilon, power, renormalise, groups, groups_kept;
@@ -38,7 +44,9 @@ struct settings {
     std::string rpc_listen = "127.0.0.1:7400";
     std::string control_listen = "127.0.0.1:7401";
     std::string state_dir = "/var/lib/moetier";
-    std::string placement;      // plan file; empty = the default placement
+    std::string admin_socket = "auto";     // in the state directory; "off" = none
+    std::string placement;                 // plan file; empty = the default placement
+    std::string when_infeasible = "wait";  // what a first plan that cannot be made does
     std::uint32_t workers = 1;  // the first placement waits for so many; a plan file overrides it
   } coordinator;
   struct {
@@ -102,9 +110,11 @@ struct settings {
     restart_budget budget;
   } restart;
   struct {
-    std::string cert;
-    std::string key;
-    std::string ca;
+    // One authority for each zone: whoever it vouches for is let in there and nowhere else.
+    link_files rpc;              // clients and the coordinator
+    link_files control;          // workers and the coordinator
+    std::string administrators;  // common names, by commas: who may change the tier over TLS
+    std::string insecure;        // rpc, http: listen beyond loopback in the clear
   } security;
   struct {
     std::string level = "info";

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view k_free_port = "127.0.0.1:0";
 constexpr std::string_view k_default = "default";
+constexpr std::string_view k_set_by_up = "set by up for each worker";
 
 std::string& origin_of(loaded& l, std::string_view key) {
   return l.origins[static_cast<std::size_t>(find_key(key) - key_table().data())];
@@ -33,11 +34,21 @@ up_settings up_settings_of(loaded given) {
                "default of up: a free port each");
   unless_given("coordinator.state_dir", coordinator.state_dir, "",
                "default of up: a temporary directory, removed at its end");
+  unless_given("coordinator.when_infeasible", coordinator.when_infeasible, "end",
+               "default of up: no other worker will come");
   for (const std::string_view key : {"worker.coordinator", "worker.name"}) {
     std::string& told = origin_of(s.tier, key);
-    if (told != k_default) s.ignored.push_back(fmt::format("{} ({})", key, told));
-    told += "; ignored by up, which sets it for each worker";
+    if (told != k_default) {
+      s.ignored.push_back(fmt::format("{} ({})", key, told));
+      told += "; ignored by up, which sets it for each worker";
+    } else {
+      told = k_set_by_up;
+    }
   }
+  // A lone worker's defaults hold for nobody here: no port is shown that nobody uses.
+  auto& worker = s.tier.values.worker;
+  if (origin_of(s.tier, "worker.coordinator") == k_set_by_up) worker.coordinator.clear();
+  if (origin_of(s.tier, "worker.name") == k_set_by_up) worker.name.clear();
   std::string& workers = origin_of(s.tier, "coordinator.workers");
   s.workers_given = workers != k_default;
   if (!s.workers_given && !coordinator.placement.empty()) workers += "; the plan file decides";

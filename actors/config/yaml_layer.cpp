@@ -1,4 +1,5 @@
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -83,14 +84,31 @@ class walk final {
     std::set<std::string> seen;
     for (const auto& pair : node) {
       if (auto key = unique_key(pair.first, seen); !key) return key;
-      if (!pair.second.IsScalar()) {
-        return malformed(pair.first, fmt::format("setting {}.{} must have one plain value", name,
-                                                 pair.first.Scalar()));
+      const std::string key = name + "." + pair.first.Scalar();
+      if (pair.second.IsMap()) {  // model: {routing: {method: ...}} is model.routing.method
+        if (auto done = section(key, pair.second); !done) return done;
+        continue;
       }
-      entries_.push_back(
-          {name + "." + pair.first.Scalar(), pair.second.Scalar(), place(pair.first)});
+      const auto value = pair.second.IsScalar() ? std::optional(pair.second.Scalar())
+                         : name == "security"   ? joined(pair.second)
+                                                : std::nullopt;
+      if (!value) {
+        return malformed(pair.first, fmt::format("setting {} must have one plain value", key));
+      }
+      entries_.push_back({key, *value, place(pair.first)});
     }
     return {};
+  }
+
+  // A list of plain words as one text, by commas.
+  static std::optional<std::string> joined(const YAML::Node& list) {
+    if (!list.IsSequence()) return std::nullopt;
+    std::string text;
+    for (const auto& item : list) {
+      if (!item.IsScalar() || item.Scalar().find(',') != std::string::npos) return std::nullopt;
+      text += (text.empty() ? "" : ",") + item.Scalar();
+    }
+    return text;
   }
 
   expected<void> unique_key(const YAML::Node& key, std::set<std::string>& seen) const {

@@ -1,12 +1,15 @@
 #include "actors/control/actor_world.hpp"
 
 #include <chrono>
+#include <optional>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/io/middleman.hpp>
+#include <caf/openssl/manager.hpp>
 
 #include "actors/control/envelope.hpp"
+#include "actors/control/sealed_file.hpp"
 #include "actors/process/exit_watchdog.hpp"
 
 namespace moetier::actors {
@@ -18,9 +21,33 @@ constexpr std::chrono::milliseconds k_io_timeout{1000};
 constexpr std::size_t k_scheduler_threads = 2;
 constexpr duration_ns k_shutdown_limit = 3 * k_second;
 
+// What CAF's OpenSSL module reads anew for each connection: the very bytes that were checked, so
+// that a file which changes or goes away later cannot end the process inside CAF.
+struct link_identity {
+  sealed_file certificate;
+  sealed_file key;
+  sealed_file authority;
+};
+
+expected<link_identity> seal(const tls::pem_texts& texts) {
+  auto certificate = sealed_file::make(texts.certificate);
+  auto key = sealed_file::make(texts.key);
+  auto authority = sealed_file::make(texts.authority);
+  for (const auto* made : {&certificate, &key, &authority}) {
+    if (!*made) return tl::unexpected(made->error());
+  }
+  return link_identity{std::move(*certificate), std::move(*key), std::move(*authority)};
+}
+
 struct configuration final : caf::actor_system_config {
-  configuration() {
+  explicit configuration(const std::optional<link_identity>& own) {
     load<caf::io::middleman>();
+    if (own) {
+      load<caf::openssl::manager>();
+      openssl_certificate = own->certificate.name();
+      openssl_key = own->key.name();
+      openssl_cafile = own->authority.name();
+    }
     add_message_types<caf::id_block::moetier>();
     // Sharing wakes in 17 us where stealing takes 60, and sleeps when there is nothing to do.
     set("scheduler.policy", caf::atom("sharing"));
@@ -39,20 +66,27 @@ std::uint64_t fnv1a(const std::string& text) noexcept {
 }  // namespace
 
 struct actor_world::state {
-  configuration config;
+  explicit state(std::optional<link_identity> i) : own(std::move(i)) {}
+
+  std::optional<link_identity> own;
+  configuration config{own};
   caf::actor_system system{config};
 };
 
-expected<std::unique_ptr<actor_world>> actor_world::make(const link_certificates& certificates,
+expected<std::unique_ptr<actor_world>> actor_world::make(const tls::credential_ptr& own,
                                                          event_log& log) {
-  if (!certificates.certificate.empty() || !certificates.key.empty() ||
-      !certificates.authority.empty()) {
-    return fail(reason::not_enabled, "TLS on the actor link");
+  std::optional<link_identity> identity;
+  if (own != nullptr) {
+    auto sealed = seal(own->texts());
+    if (!sealed) return tl::unexpected(sealed.error());
+    identity = std::move(*sealed);
   }
-  return std::unique_ptr<actor_world>(new actor_world(log));
+  return std::unique_ptr<actor_world>(
+      new actor_world(log, std::make_unique<state>(std::move(identity))));
 }
 
-actor_world::actor_world(event_log& log) : log_(log), state_(std::make_unique<state>()) {}
+actor_world::actor_world(event_log& log, std::unique_ptr<state> made)
+    : log_(log), state_(std::move(made)) {}
 
 actor_world::~actor_world() {
   const exit_watchdog watchdog(log_, "actor_system", k_shutdown_limit);

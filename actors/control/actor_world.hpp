@@ -11,6 +11,7 @@
 
 #include "actors/log/event_log.hpp"
 #include "schemas/base/error.hpp"
+#include "transport/tls/credential.hpp"
 
 namespace caf {
 class actor_system;
@@ -18,17 +19,11 @@ class actor_system;
 
 namespace moetier::actors {
 
-// Files of the zone of workers and coordinator; all empty = loopback only.
-struct link_certificates {
-  std::string certificate{};
-  std::string key{};
-  std::string authority{};
-};
-
 class actor_world final {
  public:
-  // reason::not_enabled with certificates, until the link speaks TLS.
-  static expected<std::unique_ptr<actor_world>> make(const link_certificates& certificates,
+  // `own`: who this process is between workers and coordinator; null = in the clear. With it the
+  // process must demand TLS 1.3 (transport/tls/process_policy.hpp).
+  static expected<std::unique_ptr<actor_world>> make(const tls::credential_ptr& own,
                                                      event_log& log);
   ~actor_world();
   actor_world(const actor_world&) = delete;
@@ -41,7 +36,7 @@ class actor_world final {
 
  private:
   struct state;
-  explicit actor_world(event_log& log);
+  actor_world(event_log& log, std::unique_ptr<state> made);
   event_log& log_;
   std::unique_ptr<state> state_;
 };

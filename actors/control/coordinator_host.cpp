@@ -7,10 +7,10 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/io/middleman.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include "actors/control/actor_link.hpp"
 #include "actors/control/envelope.hpp"
 #include "schemas/control/codec.hpp"
 
@@ -200,7 +200,8 @@ struct coordinator_host::state {
 coordinator_host::coordinator_host(actor_world& world, coordinator::core_options options,
                                    std::optional<coordinator::record> stored,
                                    coordinator_world shell_world, event_log& log) {
-  const std::chrono::nanoseconds tick(options.heartbeat_interval / 2);
+  // A look every quarter of a beat: silence is judged at most that much later than it could be.
+  const std::chrono::nanoseconds tick(options.heartbeat_interval / 4);
   client::router_source router = shell_world.router;
   auto shared = std::shared_ptr<shared_part>(new shared_part{
       coordinator_shell(std::move(options), std::move(stored), std::move(shell_world), log), {}});
@@ -213,8 +214,7 @@ coordinator_host::~coordinator_host() {
   caf::scoped_actor self(state_->system);
   if (state_->published != 0) {
     // The port goes first: nobody new gets in while the actor ends.
-    const auto done = state_->system.middleman().unpublish(state_->actor, state_->published);
-    static_cast<void>(done);
+    unpublish(state_->actor, state_->published);
   }
   self->send_exit(state_->actor, caf::exit_reason::user_shutdown);
   self->wait_for(state_->actor);
@@ -226,10 +226,8 @@ void coordinator_host::start(coordinator::control_sink& sink) {
 
 expected<config::endpoint> coordinator_host::publish(const config::endpoint& listen) {
   const std::string host = listen.host == "localhost" ? "127.0.0.1" : listen.host;
-  // Reuse: a restarted coordinator takes its port back while old connections linger.
-  const auto port =
-      state_->system.middleman().publish(state_->actor, listen.port, host.c_str(), true);
-  if (!port) return fail(reason::address_in_use, "coordinator.control_listen");
+  const auto port = actors::publish(state_->actor, {host, listen.port});
+  if (!port) return tl::unexpected(port.error());
   state_->published = *port;
   return config::endpoint{host, *port};
 }

@@ -1,6 +1,9 @@
 #include "actors/control/coordinator_shell.hpp"
 
 #include <variant>
+#include <vector>
+
+#include "actors/control/told_log_level.hpp"
 
 namespace moetier::actors {
 
@@ -44,6 +47,10 @@ class coordinator_shell::doer final {
     shell_.picture();
     shell_.sink_->on_snapshot(e.snapshot);
   }
+  void operator()(const tell_suspicion& e) {
+    visible_ = true;
+    shell_.sink_->on_suspicion(e.suspicion);
+  }
   void operator()(const answer_session& e) {
     visible_ = true;
     shell_.sink_->on_answer(e);
@@ -57,11 +64,16 @@ class coordinator_shell::doer final {
     shell_.sink_->on_session_ended(e);
   }
   void operator()(const log_event& e) {
-    shell_.log_.write(level_of(e.severity), e.event, {{"detail", e.detail}});
+    std::vector<log_field> fields;
+    if (!e.about.worker.empty()) fields.emplace_back("worker", e.about.worker);
+    if (e.about.session.value != 0) fields.emplace_back("session", e.about.session.value);
+    fields.emplace_back("detail", e.detail);
+    shell_.log_.write(level_of(e.severity), e.event, fields);
+    visible_ = true;  // it is among the view's events
   }
   void operator()(const stopped& e) {
     visible_ = true;
-    shell_.world_.on_stopped(e.failed, e.why);
+    shell_.world_.on_stopped(e.failed, e.cause, e.why);
   }
 
  private:
@@ -72,7 +84,11 @@ class coordinator_shell::doer final {
 
 coordinator_shell::coordinator_shell(core_options options, std::optional<record> stored,
                                      coordinator_world world, event_log& log)
-    : core_(std::move(options), std::move(stored)), world_(std::move(world)), log_(log) {
+    : picture_every_(options.heartbeat_interval / 2),
+      core_(std::move(options), std::move(stored)),
+      world_(std::move(world)),
+      log_(log),
+      configured_level_(log.level()) {
   picture();
 }
 
@@ -83,8 +99,12 @@ void coordinator_shell::start(control_sink& sink, worker_links& links) {
 
 void coordinator_shell::handle(const event& what, worker_links& links) {
   const bool tick = std::holds_alternative<time_passed>(what);
+  if (const auto* wish = std::get_if<set_log_level>(&what)) {
+    log_.set_level(log_level_of(wish->level, configured_level_));
+    log_.info("log_level", {{"set", log_level_name(log_.level())}});
+  }
   run(core_.step(what, monotonic_now()), links);
-  if (tick) picture();
+  if (tick && monotonic_now() - view_made_at_ >= picture_every_) picture();
 }
 
 void coordinator_shell::run(effects todo, worker_links& links) {
@@ -101,6 +121,7 @@ void coordinator_shell::run(effects todo, worker_links& links) {
 void coordinator_shell::picture() {
   const time_ns now = monotonic_now();
   auto fresh = std::make_shared<const tier_view>(core_.view(now));
+  log_.stand(fresh->epoch, fresh->generation);
   const std::lock_guard lock(view_mutex_);
   view_ = std::move(fresh);
   view_made_at_ = now;

@@ -30,7 +30,7 @@ struct coordinator_world {
   // Compare-and-set on the epoch, durable when it returns.
   std::function<expected<void>(epoch_number expected_epoch, const coordinator::record& value)>
       write_record;
-  std::function<void(bool failed, const std::string& why)> on_stopped;
+  std::function<void(bool failed, reason cause, const std::string& why)> on_stopped;
   client::router_source router{};  // any thread
 };
 
@@ -50,9 +50,11 @@ class coordinator_shell final {
   void run(coordinator::effects todo, worker_links& links);
   void picture();
 
+  const duration_ns picture_every_;  // at most so old is what people see
   coordinator::core core_;
   coordinator_world world_;
   event_log& log_;
+  const log_level configured_level_;
   coordinator::control_sink* sink_ = nullptr;        // null until start()
   std::deque<coordinator::record_written> written_;  // answers of the disk, not yet told
 

@@ -7,11 +7,10 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/io/middleman.hpp>
-#include <caf/io/middleman_actor.hpp>
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include "actors/control/actor_link.hpp"
 #include "actors/control/envelope.hpp"
 #include "schemas/control/codec.hpp"
 
@@ -36,6 +35,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds k_connect_limit{2000};
 constexpr unsigned k_jitter_ms = 100;
+constexpr duration_ns k_unreached_every = 10 * k_second;
 // CAF refuses a new handshake while it holds the stale link, which ends with its timeout of 1 s.
 constexpr milliseconds k_after_silence{1100};
 
@@ -110,7 +110,7 @@ class expert_worker_actor final : public caf::event_based_actor, public coordina
     if (peer_ || connecting_) return;
     connecting_ = true;
     // Asynchronous and limited: the synchronous call blocks for ever on a stopped peer.
-    request(system().middleman().actor_handle(), k_connect_limit, caf::connect_atom::value,
+    request(connector(system()), k_connect_limit, caf::connect_atom::value,
             shared_->coordinator.host, shared_->coordinator.port)
         .then(
             [this](const caf::node_id& node, caf::strong_actor_ptr& peer,
@@ -121,8 +121,23 @@ class expert_worker_actor final : public caf::event_based_actor, public coordina
             [this](caf::error& why) {
               connecting_ = false;
               log_.debug("connect_failed", {{"why", system().render(why)}});
+              tell_unreached();
               connect_in(why == caf::sec::request_timeout ? k_after_silence : jitter());
             });
+  }
+
+  // The first failure at once, then what it has come to, from time to time.
+  void tell_unreached() {
+    const time_ns now = monotonic_now();
+    if (failures_++ == 0) unreached_since_ = now;
+    if (failures_ > 1 && now - unreached_told_ < k_unreached_every) return;
+    unreached_told_ = now;
+    log_.warn(
+        "coordinator_unreached",
+        {{"coordinator", config::endpoint_text(shared_->coordinator)},
+         {"attempts", failures_},
+         {"for_ms", (now - unreached_since_) / k_millisecond},
+         {"remedy", "start the coordinator, or set worker.coordinator to its control address"}});
   }
 
   void linked(const caf::node_id& node, caf::strong_actor_ptr peer) {
@@ -137,6 +152,7 @@ class expert_worker_actor final : public caf::event_based_actor, public coordina
     heard_at_ = monotonic_now();
     monitor(peer_);
     say(k_link_open, {});
+    failures_ = 0;
     log_.info("linked", {{"coordinator", config::endpoint_text(shared_->coordinator)}});
     shared_->shell.handle(workers::link_up{}, *this);
   }
@@ -185,6 +201,10 @@ class expert_worker_actor final : public caf::event_based_actor, public coordina
   control::assembler inbox_;
   time_ns heard_at_ = 0;
   bool connecting_ = false;
+  // Since the last link: how often connecting failed, since when, and when that was told last.
+  std::uint64_t failures_ = 0;
+  time_ns unreached_since_ = 0;
+  time_ns unreached_told_ = 0;
 };
 
 }  // namespace

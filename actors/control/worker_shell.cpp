@@ -2,6 +2,8 @@
 
 #include <variant>
 
+#include "actors/control/told_log_level.hpp"
+
 namespace moetier::actors {
 namespace {
 
@@ -39,6 +41,10 @@ class worker_shell::doer final {
   void operator()(const workers::detach_source& e) { shell_.machinery_.detach(e); }
   void operator()(const workers::load_adapter& e) { shell_.machinery_.load_adapter(e.adapter); }
   void operator()(const workers::drop_adapter& e) { shell_.machinery_.drop_adapter(e.adapter); }
+  void operator()(const workers::set_log_level& e) {
+    shell_.log_.set_level(log_level_of(e.level, shell_.configured_level_));
+    shell_.log_.info("log_level", {{"set", log_level_name(shell_.log_.level())}});
+  }
   void operator()(const workers::drain_engine&) { shell_.machinery_.drain(); }
   void operator()(const workers::log_event& e) {
     shell_.log_.write(level_of(e.severity), e.event, {{"detail", e.detail}});
@@ -53,7 +59,11 @@ class worker_shell::doer final {
 
 worker_shell::worker_shell(workers::core_options options, worker_machinery& machinery,
                            event_log& log)
-    : core_(std::move(options)), machinery_(machinery), log_(log), summary_(core_.summary()) {}
+    : core_(std::move(options)),
+      machinery_(machinery),
+      log_(log),
+      configured_level_(log.level()),
+      summary_(core_.summary()) {}
 
 void worker_shell::handle(const workers::event& what, coordinator_link& link) {
   doer act(*this, link);
@@ -66,6 +76,7 @@ void worker_shell::handle(const workers::event& what, coordinator_link& link) {
   }
   const std::lock_guard lock(summary_mutex_);
   summary_ = core_.summary();
+  log_.stand(summary_.epoch, summary_.generation);
 }
 
 void worker_shell::tick(coordinator_link& link) {

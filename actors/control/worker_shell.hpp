@@ -53,6 +53,7 @@ class worker_shell final {
   workers::core core_;
   worker_machinery& machinery_;
   event_log& log_;
+  const log_level configured_level_;
   std::uint32_t ticks_ = 0;
 
   mutable std::mutex summary_mutex_;

@@ -28,6 +28,7 @@ constexpr std::chrono::milliseconds k_nudge_interval{20};
 std::string_view reason_phrase(int code) noexcept {
   switch (code) {
     case 200: return "OK";
+    case 403: return "Forbidden";
     case 404: return "Not Found";
     case 405: return "Method Not Allowed";
     case 503: return "Service Unavailable";
@@ -40,11 +41,24 @@ void send(mg_connection* to, const response& r, bool head, std::string_view extr
   const std::string header = fmt::format(
       "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
       "X-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\n"
-      "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n"
+      "Referrer-Policy: no-referrer\r\n"
+      "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; "
+      "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+      "frame-ancestors 'none'\r\n"
       "Connection: close\r\n{}\r\n",
       r.code, reason_phrase(r.code), r.type, r.body.size(), extra);
   mg_write(to, header.data(), header.size());
   if (!head && !r.body.empty()) mg_write(to, r.body.data(), r.body.size());
+}
+
+// Whether the caller is a process of this machine that names this machine: a browser that was led
+// here by another site's name says that name.
+bool from_this_host(const mg_connection* connection, const mg_request_info& request) {
+  if (!config::is_loopback(request.remote_addr)) return false;
+  const char* const host = mg_get_header(connection, "Host");
+  if (host == nullptr) return true;
+  const auto at = config::parse_endpoint(host);
+  return config::is_loopback(at ? at->host : std::string(host));
 }
 
 // Connects and leaves.
@@ -94,9 +108,12 @@ struct http_server::state {
     return nullptr;
   }
 
-  response answer(const char* path) const {
-    const page* p = path == nullptr ? nullptr : find(path);
+  response answer(const mg_connection* connection, const mg_request_info& request) const {
+    const page* p = request.local_uri == nullptr ? nullptr : find(request.local_uri);
     if (p == nullptr) return {404, "text/plain; charset=utf-8", "no such page\n"};
+    if (p->private_to_host && !from_this_host(connection, request)) {
+      return {403, "text/plain; charset=utf-8", "only from this machine, by a loopback address\n"};
+    }
     try {
       return p->answer();
     } catch (const std::exception&) {
@@ -113,7 +130,7 @@ struct http_server::state {
            "Allow: GET, HEAD\r\n");
       return 405;
     }
-    const response r = self->answer(request->local_uri);
+    const response r = self->answer(connection, *request);
     send(connection, r, head);
     return r.code;
   }

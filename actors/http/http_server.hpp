@@ -23,6 +23,9 @@ struct response {
 struct page {
   std::string path;  // "/livez"
   std::function<response()> answer;
+  // Only for callers of this machine who asked for it by a loopback name: settings and plans are
+  // nobody else's business, and no web page of elsewhere may reach them through a browser here.
+  bool private_to_host = false;
 };
 
 class http_server final {

@@ -5,6 +5,7 @@
 namespace moetier::http {
 
 void metric_text::sample(const histogram_reading& r, labels l, double unit) {
+  if (r.bounds.empty()) return;
   prometheus::ClientMetric m;
   m.label = std::move(l);
   // Shown as one instant: the count is that of the buckets, whatever was added meanwhile.

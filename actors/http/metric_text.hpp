@@ -39,7 +39,8 @@ class metric_text final {
     sample(static_cast<double>(value), std::move(l));
   }
 
-  // A histogram's readings are in `unit`s of what is shown: nanoseconds as seconds by default.
+  // A reading without bounds is none: nothing is shown. A histogram's readings are in `unit`s of
+  // what is shown: nanoseconds as seconds by default.
   void histogram(std::string name, std::string help) {
     begin(std::move(name), std::move(help), prometheus::MetricType::Histogram);
   }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/build_info.hpp"
+#include "actors/http/page_files.hpp"
 
 namespace moetier::http {
 namespace {
@@ -29,50 +30,37 @@ std::string escaped(std::string_view text) {
 
 response html(std::string_view title, std::string_view body) {
   return {200, "text/html; charset=utf-8",
-          fmt::format(
-              "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>"
-              "<style>body{{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;"
-              "padding:0 1rem}}table{{border-collapse:collapse;margin:1rem 0}}td,th{{text-align:"
-              "left;padding:.2rem 1rem .2rem 0;border-bottom:1px solid #ddd}}.no{{color:#b00}}"
-              "</style></head><body><h1>{0}</h1>{1}<p>/livez /readyz /metrics /version</p>"
-              "</body></html>\n",
-              escaped(title), body)};
+          fmt::format("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+                      "<meta http-equiv=\"refresh\" content=\"5\"><title>{0}</title>"
+                      "<link rel=\"icon\" href=\"/page/icon.svg\" type=\"image/svg+xml\">"
+                      "<link rel=\"stylesheet\" href=\"/page/page.css\"></head><body>"
+                      "<header class=\"top\"><div class=\"brand\"><img src=\"/page/icon.svg\" "
+                      "alt=\"\" width=\"28\" height=\"28\"><h1>{0}</h1></div>{1}</body></html>\n",
+                      escaped(title), body)};
 }
 
-std::string worker_rows(const coordinator::tier_view& view) {
-  std::string out =
-      "<table><tr><th>worker</th><th>name</th><th>state</th><th>slots</th><th>backend</th>"
-      "<th>rows</th><th>calls</th><th>last beat</th></tr>";
-  for (const auto& w : view.workers) {
-    out += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-        "<td>{} ms</td></tr>",
-        w.worker.value, escaped(w.name), worker_state_name(w.state), w.slots, escaped(w.backend),
-        w.rows_total, w.calls_total, w.heartbeat_age / k_millisecond);
-  }
-  return out + "</table>";
+std::string_view type_of(std::string_view name) noexcept {
+  if (name.ends_with(".html")) return "text/html; charset=utf-8";
+  if (name.ends_with(".css")) return "text/css; charset=utf-8";
+  if (name.ends_with(".svg")) return "image/svg+xml";
+  return "text/javascript; charset=utf-8";
 }
 
-std::string session_rows(const coordinator::tier_view& view) {
-  if (view.sessions.empty()) return "<p>No sessions.</p>";
-  std::string out =
-      "<table><tr><th>session</th><th>tenant</th><th>kind</th><th>age</th><th>lease left</th></tr>";
-  for (const auto& s : view.sessions) {
-    out += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{} s</td><td>{} ms</td></tr>",
-                       s.session.value, escaped(s.tenant), s.thin ? "thin" : "direct",
-                       s.age / k_second, s.lease_left / k_millisecond);
-  }
-  return out + "</table>";
+response file_page(const embedded_file& file) {
+  return {200, std::string(type_of(file.name)), std::string(file.text)};
 }
 
 }  // namespace
 
 response livez(bool alive) {
-  return {alive ? 200 : 503, "application/json", json({{"alive", alive}})};
+  return {alive ? 200 : 503, "application/json",
+          json({{"schema", "moetier.liveness/1"}, {"alive", alive}})};
 }
 
 response readyz(bool ready, const std::vector<std::string>& reasons) {
-  return {ready ? 200 : 503, "application/json", json({{"ready", ready}, {"reasons", reasons}})};
+  return {ready ? 200 : 503, "application/json",
+          json({{"schema", "moetier.readiness/1"}, {"ready", ready}, {"reasons", reasons}})};
 }
 
 response version_page() {
@@ -93,32 +81,59 @@ response metrics_page(std::string text) {
   return {200, "text/plain; version=0.0.4; charset=utf-8", std::move(text)};
 }
 
-response coordinator_status_page(const coordinator::tier_view& view) {
-  std::string body =
-      fmt::format("<p>epoch {} &middot; generation {} &middot; {}</p>", view.epoch.value,
-                  view.generation.value, view.ready ? "ready" : "<b class=\"no\">not ready</b>");
-  for (const std::string& why : view.not_ready_reasons) {
-    body += fmt::format("<p class=\"no\">{}</p>", escaped(why));
+std::vector<page> status_pages(std::function<std::string()> document) {
+  std::vector<page> pages = style_pages();
+  pages.push_back({"/status.json", [document = std::move(document)] {
+                     return response{200, "application/json", document()};
+                   }});
+  for (const embedded_file& file : page_files()) {
+    if (file.name == "index.html") pages.push_back({"/", [&file] { return file_page(file); }});
+    if (file.name.ends_with(".js"))
+      pages.push_back({fmt::format("/page/{}", file.name), [&file] { return file_page(file); }});
   }
-  body += "<h2>Workers</h2>" + worker_rows(view) + "<h2>Sessions</h2>" + session_rows(view);
-  return html("moetier coordinator", body);
+  return pages;
+}
+
+std::vector<page> style_pages() {
+  std::vector<page> pages;
+  for (const embedded_file& file : page_files()) {
+    if (!file.name.ends_with(".css") && !file.name.ends_with(".svg")) continue;
+    pages.push_back({fmt::format("/page/{}", file.name), [&file] { return file_page(file); }});
+  }
+  return pages;
 }
 
 std::vector<std::string> not_ready_reasons(const workers::worker_summary& s) {
   std::vector<std::string> reasons;
   if (!s.joined) reasons.emplace_back("not joined to a coordinator");
+  if (s.joined && !s.leased) reasons.emplace_back("the coordinator does not answer");
   if (!s.serving) reasons.emplace_back("no generation in service");
   if (s.draining) reasons.emplace_back("draining");
   return reasons;
 }
 
 response worker_status_page(std::string_view name, const workers::worker_summary& s) {
+  const auto reasons = not_ready_reasons(s);
   std::string body =
-      fmt::format("<p>worker {} &middot; epoch {} &middot; generation {} &middot; {} sources</p>",
-                  s.worker.value, s.epoch.value, s.generation.value, s.sources);
-  for (const std::string& why : not_ready_reasons(s)) {
-    body += fmt::format("<p class=\"no\">{}</p>", escaped(why));
+      fmt::format("<p class=\"pill {}\">{}</p></header><main>", reasons.empty() ? "good" : "bad",
+                  reasons.empty() ? "serving" : "not ready");
+  if (!reasons.empty()) {
+    body += "<ul class=\"reasons\">";
+    for (const std::string& why : reasons) body += fmt::format("<li>{}</li>", escaped(why));
+    body += "</ul>";
   }
+  body += "<dl class=\"tiles\">";
+  for (const auto& [label, value] :
+       {std::pair<const char*, std::uint64_t>{"worker", s.worker.value},
+        {"epoch", s.epoch.value},
+        {"generation", s.generation.value},
+        {"sources", s.sources}}) {
+    body += fmt::format("<div class=\"tile\"><dt>{}</dt><dd>{}</dd></div>", label, value);
+  }
+  body +=
+      "</dl></main><footer><p><a href=\"/metrics\">metrics</a> <a href=\"/readyz\">readyz</a> "
+      "<a href=\"/debug/config\">config</a> <a href=\"/debug/environment\">environment</a> "
+      "<a href=\"/debug/waits\">waits</a></p></footer>";
   return html(fmt::format("moetier {}", name), body);
 }
 

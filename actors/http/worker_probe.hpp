@@ -11,6 +11,8 @@
 #include "workers/core/core.hpp"
 #include "workers/device/device_bill.hpp"
 #include "workers/engine/waiting_calls.hpp"
+#include "workers/engine/engine_meter.hpp"
+#include "workers/store/load_meter.hpp"
 
 namespace moetier::http {
 
@@ -22,10 +24,11 @@ struct worker_layer_rows {
 struct worker_figures {
   workers::worker_summary core;
   std::uint64_t rows_total = 0;
-  std::uint64_t calls_total = 0;
+  workers::engine_reading engine;
+  workers::load_reading loads;
   std::vector<worker_layer_rows> layers;  // since the generation began here
-  std::uint64_t slots_filled = 0;         // over all layers
-  std::uint64_t slots_empty = 0;
+  bool on_device = false;
+  std::uint64_t device_errors = 0;
   transport::carrier_counters carrier;
   workers::queue_figures queue{};
   workers::device_bill device{};  // zeros without a device

@@ -18,6 +18,7 @@ sigset_t stop_set() noexcept {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -56,6 +57,11 @@ void stop_signal::take_signals() noexcept {
     if (fds[1].revents != 0) return;
     signalfd_siginfo info{};
     if (::read(signal_fd_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) continue;
+    if (info.ssi_signo == SIGHUP) {
+      const std::lock_guard lock(hangup_mutex_);
+      if (hangup_) hangup_();
+      continue;
+    }
     if (seen) {
       log_.warn("stopped_at_once", {{"signal", std::uint64_t{info.ssi_signo}}});
       std::_Exit(1);
@@ -64,6 +70,11 @@ void stop_signal::take_signals() noexcept {
     log_.info("stopping", {{"signal", std::uint64_t{info.ssi_signo}}});
     request();
   }
+}
+
+void stop_signal::on_hangup(std::function<void()> again) {
+  const std::lock_guard lock(hangup_mutex_);
+  hangup_ = std::move(again);
 }
 
 void stop_signal::request() noexcept {

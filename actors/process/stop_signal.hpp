@@ -1,10 +1,12 @@
 #pragma once
-// SIGTERM and SIGINT as something to wait for. Made first in main, before any other thread, so that
-// every thread inherits the blocked mask and only this one's thread takes the signals. The first
-// one ends wait(); the second ends the process at once. A role that ends by itself calls
-// request(). Thread: wait: owner; request, stopping: any.
+// SIGTERM and SIGINT as something to wait for, and SIGHUP as a wish to look at files again. Made
+// first in main, before any other thread, so that every thread inherits the blocked mask and only
+// this one's thread takes the signals. The first one ends wait(); the second ends the process at
+// once. A role that ends by itself calls request(). Thread: wait: owner; request, stopping: any.
 
 #include <atomic>
+#include <functional>
+#include <mutex>
 #include <thread>
 
 #include "actors/log/event_log.hpp"
@@ -24,6 +26,9 @@ class stop_signal final {
   void wait() noexcept;
   void request() noexcept;
   bool stopping() const noexcept { return stopping_.load(std::memory_order_acquire); }
+  // Called at every SIGHUP, on this object's thread; an empty function forgets the one before and
+  // returns when it is not running.
+  void on_hangup(std::function<void()> again);
   // Readable once stopping: for poll() beside other descriptors.
   int descriptor() const noexcept { return stopped_fd_; }
 
@@ -32,6 +37,8 @@ class stop_signal final {
 
   event_log& log_;
   std::atomic<bool> stopping_{false};
+  std::mutex hangup_mutex_;  // held while it runs
+  std::function<void()> hangup_;
   int signal_fd_;
   int stopped_fd_;  // eventfd, never read: stays readable
   int end_fd_;      // eventfd: ends the thread

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "actors/config/settings.hpp"
+#include "actors/config/loader.hpp"
 #include "actors/log/event_log.hpp"
 #include "actors/process/stop_signal.hpp"
 #include "actors/roles/listening.hpp"
@@ -13,8 +13,9 @@
 
 namespace moetier::roles {
 
-// Returns when everything has ended; an error is why it could not start or go on.
-expected<void> run_coordinator(const config::settings& settings, event_log& log, stop_signal& stop,
+// `loaded`: with its origins, for /debug/config. Returns when everything has ended; an error is why
+// it could not start or go on.
+expected<void> run_coordinator(const config::loaded& loaded, event_log& log, stop_signal& stop,
                                const std::function<void(const listening&)>& on_listening);
 
 }  // namespace moetier::roles

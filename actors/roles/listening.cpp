@@ -8,6 +8,7 @@ std::string to_line(const listening& l) {
   nlohmann::ordered_json j{{"schema", "moetier.listening/1"}, {"role", l.role}, {"pid", l.pid}};
   if (!l.name.empty()) j["name"] = l.name;
   if (!l.rpc.empty()) j["rpc"] = l.rpc;
+  if (!l.admin.empty()) j["admin"] = l.admin;
   if (!l.control.empty()) j["control"] = l.control;
   if (!l.http.empty()) j["http"] = l.http;
   return j.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -21,6 +22,7 @@ std::optional<listening> listening_from(std::string_view line) {
     return listening{.role = j.value("role", ""),
                      .name = j.value("name", ""),
                      .rpc = j.value("rpc", ""),
+                     .admin = j.value("admin", ""),
                      .control = j.value("control", ""),
                      .http = j.value("http", ""),
                      .pid = j.value("pid", 0)};

@@ -9,9 +9,10 @@
 namespace moetier::roles {
 
 struct listening {
-  std::string role{};  // "coordinator", "worker"
-  std::string name{};  // a worker's
-  std::string rpc{};   // host:port; empty = not of this role
+  std::string role{};   // "coordinator", "worker"
+  std::string name{};   // a worker's
+  std::string rpc{};    // host:port; empty = not of this role
+  std::string admin{};  // path of the administrators' socket
   std::string control{};
   std::string http{};
   int pid = 0;

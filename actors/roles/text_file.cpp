@@ -1,5 +1,6 @@
 #include "actors/roles/text_file.hpp"
 
+#include "actors/config/input_error.hpp"
 #include "schemas/file/input_file.hpp"
 
 namespace moetier::roles {
@@ -10,7 +11,9 @@ constexpr std::size_t k_text_bytes_max = std::size_t{64} << 20;
 }  // namespace
 
 expected<std::string> read_text(const std::string& path) {
-  return input_file::read_text(path, k_text_bytes_max);
+  auto text = input_file::read_text(path, k_text_bytes_max);
+  if (!text) return tl::unexpected(config::of_input_file(text.error()));
+  return text;
 }
 
 }  // namespace moetier::roles

@@ -86,6 +86,7 @@ void weight_loader::cancel(generation_number generation) {
   post([this, generation] {
     if (!store_) return;
     const auto done = store_->abort(generation);
+    count_pages();
     if (!done) log_.warn("abort_refused", {{"why", done.error().text}});
   });
 }
@@ -97,7 +98,9 @@ expected<std::shared_ptr<const workers::generation_table>> weight_loader::activa
   auto active = answer->get_future();
   post([this, generation, plan, answer] {
     MOETIER_ASSERT(store_ != nullptr);
-    answer->set_value(store_->activate(generation, plan));
+    auto table = store_->activate(generation, plan);
+    count_pages();
+    answer->set_value(std::move(table));
   });
   if (active.wait_for(k_activation_limit) != std::future_status::ready) {
     return fail(reason::internal_error, "the loader did not activate a plan in time");
@@ -108,6 +111,7 @@ expected<std::shared_ptr<const workers::generation_table>> weight_loader::activa
 void weight_loader::release(generation_number oldest_kept) {
   post([this, oldest_kept] {
     if (store_) store_->release(oldest_kept);
+    count_pages();
     on_event_(workers::pages_released{oldest_kept});
   });
 }
@@ -115,7 +119,10 @@ void weight_loader::release(generation_number oldest_kept) {
 void weight_loader::do_load(const workers::load_plan& plan, const std::atomic<bool>& cancelled) {
   const time_ns began = monotonic_now();
   const auto table = prepare(plan, cancelled);
+  count_pages();
   if (!table) {
+    if (table.error().why != reason::load_cancelled)
+      meter_.count_fault(workers::load_fault_of(table.error()));
     log_.error("plan_not_loaded",
                {{"generation", plan.generation.value}, {"why", table.error().text}});
     on_event_(workers::plan_load_failed{plan.generation, plan.plan, table.error()});
@@ -174,10 +181,19 @@ expected<std::shared_ptr<const workers::generation_table>> weight_loader::prepar
   if (auto made = make_store(plan, plan.placement.spans()[index].slots); !made)
     return tl::unexpected(made.error());
   workers::progress_bar bar("weights", STDERR_FILENO);
-  return store_->prepare(
-      plan.generation, plan.plan, rows_of(plan.placement, index),
-      {.on_progress = [&](std::uint32_t loaded, std::uint32_t total) { bar.update(loaded, total); },
-       .cancelled = &cancelled});
+  time_ns last = 0;
+  const auto on_progress = [&](std::uint32_t loaded, std::uint32_t total) {
+    const time_ns now = monotonic_now();
+    if (loaded > 0) meter_.count_load(now - last);
+    last = now;
+    bar.update(loaded, total);
+  };
+  return store_->prepare(plan.generation, plan.plan, rows_of(plan.placement, index),
+                         {.on_progress = on_progress, .cancelled = &cancelled});
+}
+
+void weight_loader::count_pages() noexcept {
+  if (store_) meter_.set_pages(store_->pool());
 }
 
 }  // namespace moetier::roles

@@ -18,6 +18,7 @@
 #include "kernels/backend.hpp"
 #include "workers/core/event.hpp"
 #include "workers/store/expert_store.hpp"
+#include "workers/store/load_meter.hpp"
 #include "workers/weights/quantising_source.hpp"
 
 namespace moetier::roles {
@@ -57,6 +58,8 @@ class weight_loader final {
                                                                       plan_hash plan);
   void release(generation_number oldest_kept);  // once the engine has let go
 
+  workers::load_reading loads() const { return meter_.read(); }
+
   // Other work that takes as long as loading does, in its turn.
   using job = std::function<void()>;
   void queue(job j) { post(std::move(j)); }
@@ -65,6 +68,7 @@ class weight_loader final {
   void run();
   void post(job j);
   void tell_quantising_error() const;
+  void count_pages() noexcept;
   void do_load(const workers::load_plan& plan, const std::atomic<bool>& cancelled);
   expected<void> make_store(const workers::load_plan& plan, std::uint32_t slots);
   expected<std::shared_ptr<const workers::generation_table>> prepare(
@@ -74,6 +78,7 @@ class weight_loader final {
   const equip_fn equip_;
   const std::function<void(workers::event)> on_event_;
   event_log& log_;
+  workers::load_meter meter_;
   // The loader thread's alone:
   std::unique_ptr<workers::expert_store> store_;
   std::uint64_t resolution_ = 0;  // that store_ was made for

@@ -10,6 +10,7 @@
 #include "actors/process/probe_environment.hpp"
 #include "schemas/base/limits.hpp"
 #include "schemas/resolution/documents.hpp"
+#include "transport/waits/wait_document.hpp"
 
 namespace moetier::roles {
 namespace {
@@ -49,7 +50,8 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
   }
   std::unique_ptr<worker_machine> m(new worker_machine(s, log, end));
   if (auto opened = m->open_device(); !opened) return tl::unexpected(opened.error());
-  auto checkpoint = workers::checkpoint::open(s.model.path);
+  auto checkpoint =
+      workers::checkpoint::open(s.model.path, {.serve_nonfinite = s.model.nonfinite == "serve"});
   if (!checkpoint) return tl::unexpected(config::of_input_file(checkpoint.error()));
   m->checkpoint_ = std::move(*checkpoint);
   auto carrier =
@@ -79,6 +81,8 @@ expected<void> worker_machine::open_device() {
   if (!wish || !wish->cuda) return {};
   // Nothing is tried again on a device that failed: this process ends, another one may use it.
   const auto on_lost = [this](const error& why) {
+    device_state_.store(control::device_state::lost, std::memory_order_relaxed);
+    device_errors_.fetch_add(1, std::memory_order_relaxed);
     log_.error("device_lost", {{"device", settings_.worker.device}, {"why", why.text}});
     ending_.core_stopped(why);
   };
@@ -86,6 +90,7 @@ expected<void> worker_machine::open_device() {
       {.ordinal = wish->ordinal_or_first(), .spin = settings_.transport.spin, .on_lost = on_lost});
   if (!opened) return tl::unexpected(opened.error());
   device_ = std::move(*opened);
+  device_state_.store(control::device_state::sound, std::memory_order_relaxed);
   const workers::device_facts& facts = device_->facts();
   log_.info("device", {{"name", facts.name},
                        {"number", facts.ordinal},
@@ -118,7 +123,14 @@ void worker_machine::start(std::function<void(workers::event)> post) {
                              .memory_max_bytes = memory_max_bytes()},
       [this](const resolution::resolution_report& resolved,
              const workers::expert_store_options& store) { return equip(resolved, store); },
-      post_, log_);
+      [this](workers::event e) {
+        if (const auto* failed = std::get_if<workers::plan_load_failed>(&e)) {
+          const std::lock_guard lock(mutex_);
+          load_error_ = failed->why;
+        }
+        post_(std::move(e));
+      },
+      log_);
 }
 
 void worker_machine::stop() {
@@ -245,6 +257,13 @@ void worker_machine::drain() {
 void worker_machine::stopped(bool failed, const std::string& why) {
   if (!failed) return ending_.core_stopped(std::nullopt);
   // The core ends by itself for one reason only: the weights of this process are not the tier's.
+  // What does not fit its memory is no fault of the files.
+  {
+    const std::lock_guard lock(mutex_);
+    if (load_error_ && load_error_->why == reason::memory_insufficient) {
+      return ending_.core_stopped(load_error_);
+    }
+  }
   ending_.core_stopped(error{status_of(reason::weight_mismatch), reason::weight_mismatch,
                              fmt::format("weights: {}", why)});
 }
@@ -253,9 +272,13 @@ workers::engine_progress worker_machine::progress(bool with_counts) {
   const auto running = engine();
   if (!running) {
     const std::lock_guard lock(mutex_);
-    return {.tick = ++idle_tick_, .counted_generation = {}, .counts = {}};
+    return {.tick = ++idle_tick_,
+            .counted_generation = {},
+            .counts = {},
+            .device = device_state_.load(std::memory_order_relaxed)};
   }
   workers::engine_progress p = running->progress(with_counts);
+  p.device = device_state_.load(std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   if (p.counts.empty()) {
     progress_.rows_total = p.rows_total;
@@ -271,11 +294,14 @@ http::worker_figures worker_machine::figures() const {
   if (const auto running = engine()) {
     f.carrier = running->carrier();
     f.queue = running->queue();
+    f.engine = running->reading();
   }
+  if (loader_) f.loads = loader_->loads();
+  f.on_device = device_ != nullptr;
+  f.device_errors = device_errors_.load(std::memory_order_relaxed);
   f.log_lines_dropped = log_.dropped();
   const std::lock_guard lock(mutex_);
   f.rows_total = progress_.rows_total;
-  f.calls_total = progress_.calls_total;
   f.device = device_bill_;
   if (!table_) return f;
   std::size_t at = 0;
@@ -283,14 +309,27 @@ http::worker_figures worker_machine::figures() const {
   for (std::size_t layer = 0; layer < table_->layers(); ++layer) {
     http::worker_layer_rows rows{table_->layer_at(layer), 0};
     for (std::uint32_t slot = 0; slot < table_->slots(layer); ++slot, ++at) {
-      const bool filled = table_->experts(layer)[slot] != k_no_expert;
-      f.slots_filled += filled ? 1 : 0;
-      f.slots_empty += filled ? 0 : 1;
       if (counted && at < progress_.counts.size()) rows.rows += progress_.counts[at];
     }
     f.layers.push_back(rows);
   }
   return f;
+}
+
+expected<std::string> worker_machine::waits_text() const {
+  const auto running = engine();
+  if (!running) return fail(reason::not_ready, "no backend is resolved yet");
+  return transport::waits_document(running->waits(), "source", monotonic_now());
+}
+
+expected<std::string> worker_machine::flight_text() const {
+  const auto running = engine();
+  if (!running) return fail(reason::not_ready, "no backend is resolved yet");
+  return transport::flight_document(running->waits(), "source", monotonic_now());
+}
+
+std::string worker_machine::environment_text() const {
+  return resolution::document_of(environment_);
 }
 
 bool worker_machine::alive() const noexcept {

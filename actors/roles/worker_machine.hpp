@@ -4,6 +4,7 @@
 // obeys them and their answers back as events; it decides nothing. Thread: the worker_machinery
 // calls: the worker actor; figures, alive: any.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,10 @@ class worker_machine final : public actors::worker_machinery {
 
   // For metrics; `core` is filled by the caller.
   http::worker_figures figures() const;
+  std::string environment_text() const;  // its document
+  // The flight recorder, summed up or whole; reason::not_ready before there is an engine.
+  expected<std::string> waits_text() const;
+  expected<std::string> flight_text() const;
   // False when the engine's tick stands still.
   bool alive() const noexcept;
 
@@ -67,6 +72,7 @@ class worker_machine final : public actors::worker_machinery {
   std::shared_ptr<workers::engine> engine() const;  // null before the first resolution
 
   std::unique_ptr<workers::worker_device> device_;  // null = the processor computes
+  std::atomic<control::device_state> device_state_{control::device_state::none};
   std::unique_ptr<workers::checkpoint> checkpoint_;
   resolution::environment environment_;
   std::unique_ptr<transport::Communication> carrier_;
@@ -76,12 +82,14 @@ class worker_machine final : public actors::worker_machinery {
   std::unique_ptr<adapter_shelf> adapters_;  // the loader's
   std::unique_ptr<weight_loader> loader_;
   std::size_t memory_max_bytes() const;
+  std::atomic<std::uint64_t> device_errors_{0};
 
   mutable std::mutex mutex_;  // what several threads read
   std::shared_ptr<workers::engine> engine_;
   workers::device_bill device_bill_;  // zeros without a device, or before a resolution
   std::uint64_t idle_tick_ = 0;       // stands for the engine's before there is one
   std::shared_ptr<const workers::generation_table> table_;
+  std::optional<error> load_error_;  // of the newest plan that could not be loaded
   workers::engine_progress progress_;
   mutable std::uint64_t seen_tick_ = 0;
   mutable time_ns tick_moved_at_ = 0;

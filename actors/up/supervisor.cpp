@@ -1,5 +1,6 @@
 #include "actors/up/supervisor.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -8,12 +9,15 @@
 #include <poll.h>
 #include <fmt/format.h>
 
+#include "actors/cli/exit_code.hpp"
 #include "actors/config/device_name.hpp"
 #include "actors/config/endpoint.hpp"
+#include "actors/process/service_notice.hpp"
+#include "actors/http/http_get.hpp"
 #include "actors/up/child_process.hpp"
-#include "actors/up/http_get.hpp"
 #include "actors/roles/text_file.hpp"
 #include "actors/up/restart_ledger.hpp"
+#include "actors/up/state_folder.hpp"
 #include "eplb/plan_file.hpp"
 #include "workers/device/worker_device.hpp"
 
@@ -26,6 +30,14 @@ constexpr duration_ns k_teardown_limit = 800 * k_millisecond;
 constexpr duration_ns k_coordinator_first = 2 * k_second;  // of that, before the workers
 constexpr duration_ns k_ask_limit = 500 * k_millisecond;
 
+// Codes of an end that another start would meet again.
+bool is_final(int code) noexcept {
+  using cli::exit_code;
+  return code == static_cast<int>(exit_code::usage) ||
+         code == static_cast<int>(exit_code::refused) ||
+         code == static_cast<int>(exit_code::bad_input);
+}
+
 // A place among the children: what runs there now and how it is started.
 struct place {
   std::string name;
@@ -34,28 +46,6 @@ struct place {
   std::unique_ptr<child_process> child;
   std::optional<roles::listening> where;  // of the newest process that told
   bool told = false;                      // the running one has
-};
-
-class state_directory final {
- public:
-  static expected<std::unique_ptr<state_directory>> make() {
-    std::string path = (std::filesystem::temp_directory_path() / "moetier-XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr) {
-      return fail(reason::state_unusable, "no temporary directory can be made");
-    }
-    return std::unique_ptr<state_directory>(new state_directory(path));
-  }
-  ~state_directory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  state_directory(const state_directory&) = delete;
-  state_directory& operator=(const state_directory&) = delete;
-  const std::string& path() const noexcept { return path_; }
-
- private:
-  explicit state_directory(std::string path) : path_(std::move(path)) {}
-  std::string path_;
 };
 
 class supervisor final {
@@ -68,6 +58,10 @@ class supervisor final {
     if (auto done = prepare(); !done) return tl::unexpected(done.error());
     places_.push_back(coordinator_place());
     if (!start(places_.front())) return failed_;
+    // A renewed certificate is the coordinator's business.
+    stop_.on_hangup([this] {
+      if (const pid_t pid = coordinator_pid_.load(); pid > 0) ::kill(pid, SIGHUP);
+    });
     bool ready = false;
     while (!stop_.stopping() && failed_ == 0) {
       watch();
@@ -75,8 +69,11 @@ class supervisor final {
       if (!ready && all_told() && is_ready()) {
         ready = true;
         on_ready(state());
+        manager_.readiness(true, {});
       }
     }
+    stop_.on_hangup({});
+    manager_.stopping();
     end_all();
     return failed_;
   }
@@ -105,7 +102,7 @@ class supervisor final {
     for (const std::string& what : given_.ignored) log_.warn("setting_ignored", {{"what", what}});
     state_path_ = settings_.coordinator.state_dir;
     if (!state_path_.empty()) return {};
-    auto made = state_directory::make();
+    auto made = state_folder::make(std::filesystem::temp_directory_path());
     if (!made) return tl::unexpected(made.error());
     own_state_ = std::move(*made);
     state_path_ = own_state_->path();
@@ -117,7 +114,7 @@ class supervisor final {
     const auto wish = config::parse_device(settings_.worker.device);
     devices_.assign(workers_, settings_.worker.device);
     if (!wish || !wish->cuda) return {};
-    const auto count = workers::count_devices();
+    const auto count = workers::count_devices(settings_.worker.device);
     if (!count) return tl::unexpected(count.error());
     for (std::uint32_t i = 0; i < workers_; ++i)
       devices_[i] = config::device_of_worker(*wish, i, *count);
@@ -145,7 +142,9 @@ class supervisor final {
       add("--placement", settings_.coordinator.placement);
     }
     add("--state-dir", state_path_);
+    add("--set", "coordinator.when_infeasible=" + settings_.coordinator.when_infeasible);
     add("--rpc-listen", settings_.coordinator.rpc_listen);
+    add("--admin-socket", settings_.coordinator.admin_socket);
     add("--control-listen", settings_.coordinator.control_listen);
     add("--http-listen", settings_.http.listen);
     return {"coordinator", std::move(a), restart_ledger(settings_.restart.budget),
@@ -176,6 +175,7 @@ class supervisor final {
       return false;
     }
     p.child = std::move(*child);
+    if (&p == &places_.front()) coordinator_pid_.store(p.child->pid());
     log_.info("child_started",
               {{"name", p.name}, {"child_pid", static_cast<std::uint64_t>(p.child->pid())}});
     return true;
@@ -223,8 +223,9 @@ class supervisor final {
 
   void ended(place& p, int code) {
     log_.warn("child_ended", {{"name", p.name}, {"code", static_cast<std::uint64_t>(code)}});
-    // What has never listened will not at a second try: its code says why.
-    if (!p.where) {
+    // What has never listened will not at a second try, and what settings, plan or model forbid
+    // they forbid again: its code says why.
+    if (!p.where || is_final(code)) {
       failed_ = code == 0 ? 1 : code;
       return;
     }
@@ -247,7 +248,8 @@ class supervisor final {
 
   bool is_ready() {
     const auto at = config::parse_endpoint(places_.front().where->http);
-    said_ready_ = at && http_get_code(*at, "/readyz", k_ask_limit) == 200;
+    const auto answer = at ? http::http_get(*at, "/readyz", k_ask_limit) : std::nullopt;
+    said_ready_ = answer && answer->code == 200;
     return said_ready_;
   }
 
@@ -290,12 +292,14 @@ class supervisor final {
   const up_wish& wish_;
   event_log& log_;
   stop_signal& stop_;
-  std::unique_ptr<state_directory> own_state_;
+  service_notice manager_;  // before a child inherits its variable
+  std::unique_ptr<state_folder> own_state_;
   std::string state_path_;
   std::uint32_t workers_ = 1;
   std::vector<std::string> worker_http_;  // by worker
   std::vector<std::string> devices_;      // by worker
   std::vector<place> places_;             // the coordinator, then the workers
+  std::atomic<pid_t> coordinator_pid_{0};
   bool said_ready_ = false;
   int failed_ = 0;
 };

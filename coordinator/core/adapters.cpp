@@ -57,8 +57,7 @@ void core::state::on(const load_adapter& e, time_ns now) {
   if (adapter* known = find_adapter(e.name)) {
     if (known->held.path != e.path) {
       return answer_plain(e.token, fail(reason::invalid_argument, "the adapter's name", e.name,
-                                        fmt::format("one that is not in use; {} is loaded from {}",
-                                                    e.name, known->held.path)));
+                                        "one that is not in use for another path"));
     }
     if (known->loading.empty()) {  // another try at a worker that refused it
       known->load_until = now + options.adapter_limit;
@@ -100,7 +99,8 @@ void core::state::hear(member& from, const control::adapter_state& m, time_ns no
   if (!m.loaded) {
     adapter& a = found->second;
     log(log_event::level::error, "adapter_refused",
-        fmt::format("adapter {} worker {}: {}", a.held.name, from.name, m.text));
+        fmt::format("adapter {} worker {}: {}", a.held.name, from.name, m.text),
+        {.worker = from.name});
     a.problem = fmt::format("worker {}: {}", from.name, m.text);
     // One refusal ends a load; a complete one stays, off the list until that worker has it.
     const error why = make_error(reason::adapter_refused, a.held.name, a.problem);

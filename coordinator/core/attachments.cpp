@@ -90,7 +90,8 @@ void core::state::hear(member& from, const control::source_attached& m, time_ns 
   }
   if (!m.accepted) {
     log(log_event::level::error, "attach_refused",
-        fmt::format("worker {} source {}: {}", from.name, m.source.value, m.text));
+        fmt::format("worker {} source {}: {}", from.name, m.source.value, m.text),
+        {.worker = from.name, .session = found->first});
     if (found->second.attach_token) {
       fail_attach(found->second, make_error(reason::attach_refused, from.id.value));
     } else {
@@ -98,11 +99,6 @@ void core::state::hear(member& from, const control::source_attached& m, time_ns 
     }
     return;
   }
-#if defined(MOETIER_MUTANT) && MOETIER_MUTANT == 2
-  if (from.has_attached(m.source, m.incarnation)) {  // a repeat counts as another worker's answer
-    for (auto& [name, other] : members) other.attached.emplace(m.source, m.incarnation);
-  }
-#endif
   from.attached[m.source] = m.incarnation;
   try_serve(from, now);
 }

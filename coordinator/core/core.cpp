@@ -30,6 +30,9 @@ effects core::start(time_ns now) {
 
 effects core::step(const event& what, time_ns now) {
   state& s = *state_;
+  // Something happens at least every heartbeat interval: after such a gap this process was stopped.
+  const duration_ns away = now - std::exchange(s.step_time, now);
+  if (!s.ended && away > s.options.heartbeat_timeout) s.wake(now, away);
   std::visit(
       [&](const auto& e) {
         using kind = std::decay_t<decltype(e)>;
@@ -48,7 +51,7 @@ effects core::step(const event& what, time_ns now) {
 
 // R12. Nothing reaches a worker before the new epoch is durable.
 void core::state::start(time_ns now) {
-  last_time = now;
+  step_time = now;
   if (options.tables == nullptr) options.tables = transport::plain_tables(options.model);
   if (options.checkpoint_fingerprint == 0)
     options.checkpoint_fingerprint = options.model.fingerprint;
@@ -77,6 +80,7 @@ void core::state::start(time_ns now) {
       if (!report) return stop(true, report.error().text);
       resolved = std::make_shared<const resolution::resolution_report>(std::move(*report));
       plan = std::move(*parsed);
+      tell_unused_settings();
       for (const auto& span : plan->spans()) {
         member& m = members[span.name];
         m.name = span.name;
@@ -98,6 +102,7 @@ void core::state::settle(time_ns now) {
   consider_first_plan();
   consider_decision();
   publish_if_due(now);
+  tell_suspects();
   settle_adapters();
   answer_resumes(now);
   finish_attaches();
@@ -105,21 +110,27 @@ void core::state::settle(time_ns now) {
 }
 
 void core::state::on(const time_passed&, time_ns now) {
-  // A gap means that this process was stopped: nobody's silence or lease may be judged by it.
-  if (now - last_time > options.heartbeat_timeout) {
-    const duration_ns away = now - last_time;
-    for (auto& [name, m] : members) m.heard_at = now;
-    for (auto& [id, s] : sessions) s.lease_until += away;
-    if (collecting) collecting_since = now;
-  }
-  last_time = now;
   if (starting) return;
   detect_silence(now);
+  turn_window(now);
   for (auto& [name, m] : members) try_serve(m, now);
   resend(now);
   resend_adapters(now);
   lapse_sessions(now);
 }
+
+// After a stop of this process nobody's silence or lease is judged by it, and workers that gave it
+// up meanwhile get the time to come back before sources hear of it.
+void core::state::wake(time_ns now, duration_ns away) {
+  log(log_event::level::warn, "was_stopped",
+      fmt::format("for {} ms: nobody is judged by that time", away / k_millisecond));
+  for (auto& [name, m] : members) m.heard_at = now;
+  for (auto& [id, s] : sessions) s.lease_until += away;
+  if (collecting) collecting_since = now;
+  patient_until = now + options.rejoin_limit;
+}
+
+void core::state::on(const set_log_level& e, time_ns) { log_level = e.level; }
 
 void core::state::on(const shut_down&, time_ns) {
   if (attempt && attempt->asked && !attempt->decided) {
@@ -131,16 +142,21 @@ void core::state::on(const shut_down&, time_ns) {
   stop(false, "shut down");
 }
 
-void core::state::stop(bool failed, std::string why) {
+void core::state::stop(bool failed, std::string why, reason cause) {
   if (ended) return;
   ended = true;
   answer_all(make_error(reason::shutting_down, "the coordinator"));
   if (failed) log(log_event::level::error, "coordinator_stops", why);
-  emit(stopped{failed, std::move(why)});
+  emit(stopped{failed, std::move(why), cause});
 }
 
-void core::state::log(log_event::level severity, std::string name, std::string detail) {
-  emit(log_event{severity, std::move(name), std::move(detail)});
+void core::state::log(log_event::level severity, std::string name, std::string detail,
+                      log_subject about) {
+  if (severity != log_event::level::debug) {
+    recent.push_front({severity, name, detail, step_time});
+    if (recent.size() > k_events_shown) recent.pop_back();
+  }
+  emit(log_event{severity, std::move(name), std::move(detail), std::move(about)});
 }
 
 }  // namespace moetier::coordinator

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "coordinator/core/event.hpp"
+#include "coordinator/core/log_event.hpp"
 #include "coordinator/core/record.hpp"
 #include "schemas/base/time.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
+#include "transport/snapshot/suspicion.hpp"
 
 namespace moetier::coordinator {
 
@@ -42,6 +44,9 @@ struct write_record {
 struct publish_snapshot {
   transport::snapshot_ptr snapshot;
 };
+struct tell_suspicion {
+  transport::suspicion_ptr suspicion;
+};  // SUSPECT: every source may avoid these workers from now on
 struct answer_session {
   request_token token = 0;
   expected<session_grant> grant;
@@ -54,18 +59,15 @@ struct session_ended {
   session_id session;
   error why;
 };  // lapsed or fenced: tell its client
-struct log_event {
-  enum class level : std::uint8_t { debug, info, warn, error } severity = level::info;
-  std::string event;
-  std::string detail;
-};
 struct stopped {
   bool failed = false;
   std::string why;
+  reason cause = reason::internal_error;  // of a failure
 };  // R11: a coordinator that met a higher epoch stops
 
-using effect = std::variant<send_to_worker, cut_worker_link, write_record, publish_snapshot,
-                            answer_session, answer_done, session_ended, log_event, stopped>;
+using effect =
+    std::variant<send_to_worker, cut_worker_link, write_record, publish_snapshot, tell_suspicion,
+                 answer_session, answer_done, session_ended, log_event, stopped>;
 using effects = std::vector<effect>;
 
 }  // namespace moetier::coordinator

@@ -66,10 +66,25 @@ struct resume_session {
   request_token token = 0;
   session_id session;
   incarnation_id incarnation;
+  std::string tenant{};  // proved by the link; empty = not proved
+};
+// What a session's source half says it did; for people alone.
+struct session_use {
+  std::uint64_t calls = 0;
+  std::uint64_t token_layers = 0;  // tokens of all calls of all layers
+  generation_number generation;    // that it serves by; 0 = not told
 };
 struct renew_session {
   session_id session;
   incarnation_id incarnation;
+  session_use use{};
+};
+// A call of this session ended in TIMEOUT: that worker had not answered. Nobody waits for more.
+struct late_report {
+  session_id session;
+  incarnation_id incarnation;  // of the source
+  worker_id worker;
+  incarnation_id worker_incarnation;
 };
 struct close_session {
   request_token token = 0;
@@ -87,10 +102,13 @@ struct drop_adapter {
   request_token token = 0;
   std::string name;
 };
+struct set_log_level {  // of this process and, by the answers to their beats, of the workers
+  control::log_threshold level = control::log_threshold::as_configured;
+};
 struct shut_down {};  // admission stops; the shell ends when the core says stopped
 
 using event = std::variant<worker_message, worker_link_lost, time_passed, record_written,
-                           open_session, attach_session, resume_session, renew_session,
-                           close_session, load_adapter, drop_adapter, shut_down>;
+                            open_session, attach_session, resume_session, renew_session, late_report,
+                            close_session, load_adapter, drop_adapter, set_log_level, shut_down>;
 
 }  // namespace moetier::coordinator

@@ -130,6 +130,7 @@ void core::state::no_plan(const error& why) {
   plan_failed = true;
   plan_problem = why.text;
   log(log_event::level::error, "plan_infeasible", plan_problem);
+  if (options.ends_when_infeasible) stop(true, plan_problem, why.why);
 }
 
 void core::state::ask_all(time_ns now) {

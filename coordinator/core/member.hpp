@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,7 +27,8 @@ enum class member_stage : std::uint8_t {
 
 struct member {
   std::string name;
-  control::hello told;  // by the process in place, or by the last one
+  control::hello told;                             // by the process in place, or by the last one
+  std::shared_ptr<const std::string> environment;  // its document, out of `told`
   // its place; all zero before the first plan
   worker_id id;
   std::uint32_t first_slot = 0;
@@ -35,7 +37,8 @@ struct member {
   std::optional<link_number> link;
   member_stage at = member_stage::lost;
   bool leaving = false;
-  bool stuck = false;      // its engine stands still over an old batch
+  bool stuck = false;      // its last beat showed no progress, so it counts as missed
+  bool suspected = false;  // sources are told to avoid it
   bool committed = false;  // answered COMMITTED for the plan in force
   epoch_number asked;      // of the first PREPARE to this process: what older answers lack
   epoch_number admission;  // the epoch that takes it in
@@ -44,8 +47,9 @@ struct member {
   std::map<source_id, incarnation_id> attached;  // sources it has confirmed
   std::map<std::uint32_t, bool> adapters;        // by id: loaded, or refused
   // clocks
-  time_ns heard_at = 0;  // the last beat that counted
-  time_ns since = 0;     // when it came to `at`
+  time_ns heard_at = 0;   // the last beat that counted
+  time_ns probed_at = 0;  // the last probe, sent because a source found it late
+  time_ns since = 0;      // when it came to `at`
   time_ns resend_at = 0;
   duration_ns resend_after = 0;
   // its beats and load
@@ -60,6 +64,7 @@ struct member {
     return at == member_stage::serving || at == member_stage::committing ||
            at == member_stage::admitting;
   }
+  // Without a link only while the coordinator waits for its return after a stop of its own.
   bool live() const noexcept { return at == member_stage::serving && !leaving; }
   bool takes_sources() const noexcept {
     return at == member_stage::serving || at == member_stage::committing;

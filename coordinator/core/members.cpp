@@ -159,7 +159,8 @@ std::string core::state::mismatch_of(const control::hello& m) const {
 
 void core::state::refuse(link_number link, const control::hello& m, control::refused::why cause,
                          std::string text) {
-  log(log_event::level::error, "worker_refused", fmt::format("{}: {}", m.name, text));
+  log(log_event::level::error, "worker_refused", fmt::format("{}: {}", m.name, text),
+      {.worker = m.name});
   emit(send_to_worker{link, control::message(control::refused{
                                 cause, durable.epoch, {}, m.incarnation, std::move(text)})});
 }
@@ -170,10 +171,14 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
   const bool was_serving = place.at == member_stage::serving && same_process;
   if (place.in_group() && !was_serving) epoch_wanted = true;
   place.told = m;
+  place.environment =
+      std::make_shared<const std::string>(m.environment.begin(), m.environment.end());
   place.link = link;
   by_link[link] = place.name;
   place.at = member_stage::joined;
   place.leaving = false;
+  place.suspected = false;
+  place.probed_at = 0;
   place.committed = false;
   place.asked = {};
   place.admission = {};
@@ -197,7 +202,7 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
     collecting_since = now;  // the first after a silence: the others get their time too
   }
   plan_failed = false;
-  log(log_event::level::info, "worker_joined", place.name);
+  log(log_event::level::info, "worker_joined", place.name, {.worker = place.name});
   send(place,
        control::welcome{place.id, m.incarnation, durable.epoch, place.first_slot, place.slots});
   learn_sources(place, now);
@@ -237,20 +242,30 @@ void core::state::bring_in(member& place, bool resumes, time_ns now) {
 
 // --- leaving and dying ---
 
-void core::state::on(const worker_link_lost& e, time_ns) {
+void core::state::on(const worker_link_lost& e, time_ns now) {
   const auto name = by_link.find(e.link);
   if (name == by_link.end()) {
     std::erase_if(parked, [&](const worker_message& w) { return w.link == e.link; });
     return;
   }
-  lose(members.at(name->second), "its link is closed");
+  member& gone = members.at(name->second);
+  if (gone.live() && now < patient_until) {  // it gave this coordinator up, and serves on
+    log(log_event::level::info, "worker_awaited", gone.name);
+    by_link.erase(name);
+    gone.link.reset();
+    return;
+  }
+  lose(gone, loss_cause::link_closed, "its link is closed");
 }
 
-void core::state::lose(member& gone, const std::string& why) {
+// Its suspicion stays until the epoch without it is published: sources do without it meanwhile.
+void core::state::lose(member& gone, loss_cause cause, const std::string& why) {
   log(gone.leaving ? log_event::level::info : log_event::level::warn, "worker_lost",
-      fmt::format("{}: {}", gone.name, why));
+      fmt::format("{}: {}", gone.name, why), {.worker = gone.name});
+  note_loss(gone, cause);
   if (gone.link) by_link.erase(*gone.link);
   gone.link.reset();
+  gone.suspected = gone.at == member_stage::serving;
   if (gone.in_group()) epoch_wanted = true;
   gone.at = member_stage::lost;
   gone.leaving = false;
@@ -267,78 +282,23 @@ void core::state::lose(member& gone, const std::string& why) {
 }
 
 void core::state::quarantine(member& bad, const std::string& text) {
-  log(log_event::level::error, "worker_quarantined", fmt::format("{}: {}", bad.name, text));
+  log(log_event::level::error, "worker_quarantined", fmt::format("{}: {}", bad.name, text),
+      {.worker = bad.name});
   quarantined.push_back(bad.told.incarnation);
   if (quarantined.size() > k_quarantined_max) quarantined.pop_front();
   send(bad, control::refused{control::refused::why::load_failed, durable.epoch, durable.generation,
                              bad.told.incarnation, text});
   if (bad.link) emit(cut_worker_link{*bad.link});
-  lose(bad, text);
+  lose(bad, loss_cause::refused, text);
 }
 
 void core::state::hear(member& from, const control::leaving&, time_ns) {
   if (from.leaving) return;
   if (durable.generation.value == 0) {
-    if (!(attempt && attempt->decided)) return lose(from, "it leaves");
+    if (!(attempt && attempt->decided)) return lose(from, loss_cause::link_closed, "it leaves");
   }
   from.leaving = true;
   if (from.in_group()) epoch_wanted = true;
-}
-
-// --- beats ---
-
-void core::state::hear(member& from, const control::heartbeat& m, time_ns now) {
-  if (m.epoch > durable.epoch) return meet_epoch(m.epoch);
-  if (m.sequence <= from.sequence) {
-    ++stale_refused;
-    return;
-  }
-  from.sequence = m.sequence;
-  // An engine that stands still over an old batch is stuck, whatever its process says.
-  const bool was_stuck = std::exchange(
-      from.stuck, m.engine_tick == from.tick && m.oldest_batch_ns > options.heartbeat_timeout);
-  from.tick = m.engine_tick;
-  if (!from.stuck) from.heard_at = now;
-  if (was_stuck && !from.stuck && from.at == member_stage::joined) bring_in(from, false, now);
-  send(from, control::heartbeat_answer{m.sequence, durable.epoch, durable.generation});
-}
-
-void core::state::hear(member& from, const control::load_report& m, time_ns) {
-  if (m.generation != durable.generation || m.plan != durable.plan) return;
-  from.rows_total = m.rows_total;
-  from.calls_total = m.calls_total;
-  if (plan && m.counts.size() == plan->layers().size() * std::size_t{from.slots}) {
-    from.counts = m.counts;
-  }
-}
-
-// Silence is soft evidence: when more than half fall silent inside one detection time, the fault is
-// more likely here, and they get a second one. Closed links never come this way.
-void core::state::detect_silence(time_ns now) {
-  const duration_ns timeout = options.heartbeat_timeout;
-  while (!silent_losses.empty() && now - silent_losses.front() > timeout) {
-    silent_losses.pop_front();
-  }
-  std::vector<std::string> silent;
-  std::size_t watched = silent_losses.size();
-  for (const auto& [name, m] : members) {
-    if (!m.link) continue;
-    ++watched;
-    if (now - m.heard_at > timeout) silent.push_back(name);
-  }
-  const bool suspect = (silent.size() + silent_losses.size()) * 2 > watched;
-  if (suspect && !silent.empty() && !suspects_itself) {
-    log(log_event::level::error, "suspects_itself",
-        fmt::format("{} of {} workers fell silent together", silent.size(), watched));
-  }
-  suspects_itself = suspect && !silent.empty();
-  for (const std::string& name : silent) {
-    member& m = members.at(name);
-    if (suspect && now - m.heard_at <= 2 * timeout) continue;
-    silent_losses.push_back(now);
-    emit(cut_worker_link{*m.link});
-    lose(m, fmt::format("silent for {} ms", (now - m.heard_at) / k_millisecond));
-  }
 }
 
 }  // namespace moetier::coordinator

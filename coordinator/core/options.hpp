@@ -32,9 +32,12 @@ struct core_options {
   std::uint32_t workers_expected = 1;    // the first placement waits for this many
   std::string placement_file_text;       // eplb::placement_from_json; empty = default placement
   std::string placement_file_name;       // for error texts
+  bool ends_when_infeasible = false;     // rather than wait for other workers
   std::uint64_t node = 0;  // own actor node identity; a worker with the same is refused
   duration_ns heartbeat_interval = 100 * k_millisecond;
   duration_ns heartbeat_timeout = 500 * k_millisecond;
+  // Longer than a worker's pause before it connects anew to a coordinator that did not answer.
+  duration_ns rejoin_limit = 3 * k_second;
   duration_ns lease = k_second;
   duration_ns prepare_limit = 600 * k_second;  // loading weights at the first commit
   duration_ns attach_limit = 2 * k_second;

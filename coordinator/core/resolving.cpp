@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "coordinator/core/state.hpp"
+#include "coordinator/resolution/backend_order.hpp"
 #include "coordinator/resolution/tier_request.hpp"
 #include "schemas/resolution/documents.hpp"
 
@@ -72,6 +73,29 @@ std::string core::state::unfit_for(const control::hello& m) const {
                      resolution::reject_name(answer.why), answer.detail);
 }
 
+// A committed plan keeps the backend and the format it was made for: another wish has no effect.
+void core::state::tell_unused_settings() {
+  const auto tell = [this](std::string_view setting, std::string_view wish, std::string_view kept) {
+    if (wish == kept) return;
+    log(log_event::level::warn, "setting_unused",
+        fmt::format("{} is {}, and the plan of the durable record keeps {}; a new "
+                    "coordinator.state_dir starts with the setting",
+                    setting, wish, kept));
+  };
+  const quant_kind wished = options.quantise.value_or(options.model.format.quant);
+  tell("model.quantise", quant_name(wished), quant_name(resolved->what.quant));
+  // Compared as the report keeps it; a name that is none was refused before.
+  resolution_request asked = tier_request(options.model,
+                                          {.answers = options.answers,
+                                           .quantise = options.quantise,
+                                           .tokens_max = options.tokens_max,
+                                           .backend = options.backend_force},
+                                          {}, {});
+  if (const auto order = backend_order_of(asked)) {
+    tell("backend.force", order->literal, resolved->requested);
+  }
+}
+
 bool core::state::gives_exact_rows() const {
   quant_kind quant = quant_kind::none;
   const auto* candidate = resolved ? kernels::candidate_of(resolved->winner, quant) : nullptr;
@@ -82,7 +106,7 @@ bool core::state::gives_exact_rows() const {
 void core::state::try_another(const member& from, const std::string& text) {
   if (plan || !attempt || attempt->decided || !resolved) return;
   log(log_event::level::error, "prepare_failed",
-      fmt::format("{} on {}: {}", resolved->winner, from.name, text));
+      fmt::format("{} on {}: {}", resolved->winner, from.name, text), {.worker = from.name});
   failures.push_back({resolved->winner, from.name, text});
   drop_attempt();
 }

@@ -15,6 +15,7 @@ struct session {
   session_request request;  // limits as granted
   time_ns opened_at = 0;
   time_ns lease_until = 0;
+  session_use use;                                       // as of its last renewal
   std::optional<control::source_attachment> attachment;  // what workers are told, once asked for
   std::optional<request_token> attach_token;             // an attach not answered yet
   time_ns attach_until = 0;

@@ -184,8 +184,8 @@ void core::state::open_parked(time_ns now) {
     s.opened_at = now;
     s.lease_until = now + options.lease;
     log(log_event::level::info, "session_opened",
-        fmt::format("session {} source {} tenant {}", s.id.value, s.source.value,
-                    s.request.tenant));
+        fmt::format("session {} source {} tenant {}", s.id.value, s.source.value, s.request.tenant),
+        {.session = s.id});
     const auto at = sessions.emplace(s.id, std::move(s)).first;
     answer(e.token, grant_of(at->second));
   }
@@ -236,6 +236,8 @@ void core::state::answer_resumes(time_ns now) {
     const bool settled = !starting && !collecting && published;
     if (!settled && now < p.until) return false;
     session* s = find_session(p.asked.session, p.asked.incarnation);
+    // Another tenant's is as good as none: nothing is told of it.
+    if (s != nullptr && !p.asked.tenant.empty() && p.asked.tenant != s->request.tenant) s = nullptr;
     if (s != nullptr && published) {
       s->lease_until = now + options.lease;
       answer(p.asked.token, grant_of(*s));
@@ -251,6 +253,7 @@ void core::state::answer_resumes(time_ns now) {
 void core::state::on(const renew_session& e, time_ns now) {
   if (session* s = find_session(e.session, e.incarnation)) {
     s->lease_until = now + options.lease;
+    s->use = e.use;
   } else if (!starting && !collecting) {
     emit(session_ended{e.session, make_error(reason::session_unknown, e.session.value)});
   }
@@ -271,7 +274,7 @@ void core::state::end_session(session_id id, error why) {
   }
   withdraw_attachment(s);
   free_sources.push_back(s.source);
-  log(log_event::level::info, "session_ended", why.text);
+  log(log_event::level::info, "session_ended", why.text, {.session = id});
   emit(session_ended{id, std::move(why)});
   sessions.erase(id);
 }

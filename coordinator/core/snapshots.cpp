@@ -73,6 +73,7 @@ void core::state::publish_if_due(time_ns now) {
       epoch_wanted = true;
     }
   }
+  note_recoveries(now);
   emit(publish_snapshot{published});
   log(log_event::level::info, "snapshot_published",
       fmt::format("generation {} revision {}.{}, {} experts without a live replica",
@@ -127,9 +128,6 @@ transport::snapshot_ptr core::state::make_snapshot() const {
   if (published && published->shares.revision().epoch == durable.epoch) {
     revision.counter = published->shares.revision().counter + 1;
   }
-#if defined(MOETIER_MUTANT) && MOETIER_MUTANT == 3
-  live.assign(live.size(), true);
-#endif
   s->shares = eplb::shares::over_live(*plan, *plan_units, live, revision);
   return s;
 }

@@ -1,10 +1,11 @@
 #pragma once
 // The coordinator core's state and its rules, grouped by noun, one source file each: the durable
-// record (durable.cpp), members (members.cpp), the first plan (first_plan.cpp), the two phases
-// (two_phases.cpp), sessions (sessions.cpp), attachments (attachments.cpp), adapters
-// (adapters.cpp), snapshots (snapshots.cpp). Private to coordinator/core. An event changes the
-// state by one of the on() functions; settle() then draws what follows from the state as a whole: a
-// plan to make, a decision to write, a snapshot to publish. Thread: owner.
+// record (durable.cpp), members (members.cpp), their beats (detection.cpp), the first plan
+// (first_plan.cpp), the two phases (two_phases.cpp), sessions (sessions.cpp), attachments
+// (attachments.cpp), adapters (adapters.cpp), snapshots (snapshots.cpp). Private to
+// coordinator/core. An event changes the state by one of the on() functions; settle() then draws
+// what follows from the state as a whole: a plan to make, a decision to write, a snapshot to
+// publish, a suspicion to tell. Thread: owner.
 
 #include <deque>
 #include <map>
@@ -15,6 +16,7 @@
 
 #include "coordinator/core/adapter.hpp"
 #include "coordinator/core/core.hpp"
+#include "coordinator/core/load_window.hpp"
 #include "coordinator/core/member.hpp"
 #include "coordinator/core/session.hpp"
 #include "coordinator/core/tier_view.hpp"
@@ -35,19 +37,24 @@ struct core::state {
   std::optional<record> stored;  // what start() found
   effects out;
   bool ended = false;
-  time_ns last_time = 0;
+  time_ns step_time = 0;      // of the step that runs
+  time_ns patient_until = 0;  // after a stop of this process: links that close may come back
 
   // --- core.cpp ---
   void start(time_ns now);
   void settle(time_ns now);
+  void wake(time_ns now, duration_ns away);
   void on(const time_passed&, time_ns now);
+  void on(const set_log_level& e, time_ns now);
   void on(const shut_down&, time_ns now);
-  void stop(bool failed, std::string why);
+  void stop(bool failed, std::string why, reason cause = reason::internal_error);
   template <class Effect>
   void emit(Effect e) {
     out.emplace_back(std::in_place_type<Effect>, std::move(e));
   }
-  void log(log_event::level severity, std::string name, std::string detail);
+  control::log_threshold log_level = control::log_threshold::as_configured;  // workers are told
+  std::deque<event_view> recent;  // newest first; `age` is when it happened
+  void log(log_event::level severity, std::string name, std::string detail, log_subject about = {});
 
   // --- durable.cpp: the record, one write at a time ---
   record durable;                 // newest value known to be on disk
@@ -63,28 +70,50 @@ struct core::state {
   std::map<link_number, std::string> by_link;  // links that said hello and were taken
   std::vector<worker_message> parked;          // hellos that came before the record was durable
   std::deque<incarnation_id> quarantined;      // processes whose weights failed; bounded
-  std::deque<time_ns> silent_losses;           // within the last detection time
-  bool suspects_itself = false;
   std::uint64_t stale_refused = 0;
   void on(const worker_message& e, time_ns now);
   void on(const worker_link_lost& e, time_ns now);
   void hear(link_number link, const control::hello& m, time_ns now);
-  void hear(member& from, const control::heartbeat& m, time_ns now);
-  void hear(member& from, const control::load_report& m, time_ns now);
   void hear(member& from, const control::leaving& m, time_ns now);
   std::string mismatch_of(const control::hello& m) const;
   void adopt(member& place, link_number link, const control::hello& m, time_ns now);
   void bring_in(member& place, bool resumes, time_ns now);
   void refuse(link_number link, const control::hello& m, control::refused::why cause,
               std::string text);
-  void lose(member& gone, const std::string& why);
-  void detect_silence(time_ns now);
+  void lose(member& gone, loss_cause cause, const std::string& why);
+  load_window window;
+  void turn_window(time_ns now);
   void quarantine(member& bad, const std::string& text);
   member* member_of(link_number link, incarnation_id incarnation);
   template <class Message>
   void send(const member& to, Message m) {
     if (to.link) emit(send_to_worker{*to.link, control::message(std::move(m))});
   }
+
+  // --- detection.cpp ---
+  std::deque<time_ns> silent_losses;  // within the last detection time
+  bool suspects_itself = false;
+  std::uint64_t beats_without_progress = 0;
+  std::uint64_t late_reports = 0;
+  std::uint64_t suspicions = 0;
+  transport::suspicion suspicion_told;  // what sources were told last
+  struct loss {
+    loss_view shown;
+    time_ns last_beat = 0;
+  };
+  std::deque<loss> losses;  // the newest few
+  std::uint64_t losses_total = 0;
+  histogram detections{k_event_bounds_ns};
+  histogram recoveries{k_event_bounds_ns};
+  void on(const late_report& e, time_ns now);
+  void hear(member& from, const control::heartbeat& m, time_ns now);
+  void hear(member& from, const control::load_report& m, time_ns now);
+  void detect_silence(time_ns now);
+  bool shows_no_progress(const member& from, const control::heartbeat& m) const;
+  bool is_late(const member& m, time_ns now) const;
+  void tell_suspects();
+  void note_loss(const member& gone, loss_cause cause);
+  void note_recoveries(time_ns now);
 
   // --- first_plan.cpp ---
   struct plan_attempt {    // the first plan, until its decision is durable
@@ -118,6 +147,7 @@ struct core::state {
   std::shared_ptr<const resolution::resolution_report> resolved;  // null before there is one
   std::vector<prepare_failure> failures;                          // of the plan that is being tried
   expected<resolved_tier> resolve_for(const eplb::placement& placed) const;
+  void tell_unused_settings();
   bool gives_exact_rows() const;
   std::string unfit_for(const control::hello& m) const;
   std::uint32_t shared_experts_held() const noexcept;

@@ -23,9 +23,11 @@ worker_view view_of(const member& m, std::size_t layers, time_ns now) {
   v.worker = m.id;
   v.name = m.name;
   v.state = state_of(m);
+  v.suspected = m.suspected && m.live();
   v.incarnation = m.told.incarnation;
   v.first_slot = m.first_slot;
   v.slots = m.slots;
+  v.environment = m.environment;
   v.heartbeat_age = now - std::min(m.heard_at, now);
   v.rows_total = m.rows_total;
   v.calls_total = m.calls_total;
@@ -50,6 +52,17 @@ std::string_view worker_state_name(worker_state s) noexcept {
   return "lost";
 }
 
+std::string_view loss_cause_name(loss_cause c) noexcept {
+  switch (c) {
+    case loss_cause::link_closed: return "link_closed";
+    case loss_cause::silent: return "silent";
+    case loss_cause::stuck: return "stuck";
+    case loss_cause::device: return "device";
+    case loss_cause::refused: return "refused";
+  }
+  return "link_closed";
+}
+
 tier_view core::view(time_ns now) const {
   const state& s = *state_;
   tier_view v;
@@ -70,6 +83,7 @@ tier_view core::view(time_ns now) const {
                           .tenant = held.request.tenant,
                           .thin = held.request.thin,
                           .attached = held.attachment && !held.attach_token,
+                          .use = held.use,
                           .age = now - held.opened_at,
                           .lease_left = held.lease_until > now ? held.lease_until - now : 0,
                           .urgency = held.request.urgency.value_or(deadline_class::decode),
@@ -93,6 +107,16 @@ tier_view core::view(time_ns now) const {
   v.lost_experts = s.lost_experts;
   v.refused = s.refused;
   v.stale_commands_refused = s.stale_refused;
+  v.beats_without_progress = s.beats_without_progress;
+  v.late_reports = s.late_reports;
+  v.suspicions = s.suspicions;
+  v.suspects_itself = s.suspects_itself;
+  for (const auto& l : s.losses) v.losses.push_back(l.shown);
+  v.detections = s.detections.read();
+  v.recoveries = s.recoveries.read();
+  v.events.assign(s.recent.begin(), s.recent.end());
+  for (event_view& e : v.events) e.age = now - std::min(e.age, now);
+  v.window = s.window.last();
   v.snapshot = s.published;
   v.resolved = s.resolved;
   return v;

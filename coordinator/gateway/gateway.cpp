@@ -14,10 +14,25 @@ gateway::~gateway() {
   for (auto& [id, session] : sessions_) session->end();
 }
 
+void gateway::reading::add(const thin_session& session) {
+  source += session.reading();
+  carrier += session.carrier_counts();
+}
+
+gateway::reading gateway::read() const {
+  const std::lock_guard lock(mutex_);
+  reading all = ended_;
+  for (const auto& [id, session] : sessions_) all.add(*session);
+  for (const auto& session : ending_) all.add(*session);
+  return all;
+}
+
 void gateway::reap() {
-  ending_.erase(std::remove_if(ending_.begin(), ending_.end(),
-                               [](const auto& session) { return session->finished(); }),
-                ending_.end());
+  std::erase_if(ending_, [this](const auto& session) {
+    if (!session->finished()) return false;
+    ended_.add(*session);
+    return true;
+  });
 }
 
 void gateway::open(const thin_session_options& options, transport::snapshot_ptr snapshot,
@@ -34,9 +49,13 @@ void gateway::open(const thin_session_options& options, transport::snapshot_ptr 
     } else if (sessions_.count(options.session) != 0) {
       admitted = fail(reason::sequence, "open", "the gateway serves this session already");
     } else {
-      sessions_.emplace(options.session,
-                        std::make_unique<thin_session>(carrier_, board_, options_.router, options,
-                                                       std::move(done)));
+      sessions_.emplace(options.session, std::make_unique<thin_session>(
+                                             carrier_, board_,
+                                             thin_session_hooks{.router = options_.router,
+                                                                .report_late = options_.report_late,
+                                                                .waits = waits_,
+                                                                .on_timeout = options_.on_timeout},
+                                             options, std::move(done)));
     }
   }
   if (!admitted) done(unexpected_error(admitted.error()));
@@ -78,6 +97,10 @@ void gateway::end(session_id session) noexcept {
 }
 
 void gateway::on_snapshot(transport::snapshot_ptr snapshot) { board_.offer(std::move(snapshot)); }
+
+void gateway::on_suspicion(transport::suspicion_ptr suspicion) {
+  board_.suspect(std::move(suspicion));
+}
 
 std::size_t gateway::sessions() const {
   const std::lock_guard lock(mutex_);

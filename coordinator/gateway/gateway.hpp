@@ -18,7 +18,11 @@ namespace moetier::coordinator {
 
 struct gateway_options {
   std::size_t sessions_max = k_sessions_max;
+  // Told when a call of a session ended in TIMEOUT; hands over at once. Empty = nobody asks.
+  std::function<void(const late_worker&)> report_late{};
   client::router_source router{};  // for sessions whose gate is on the tier; empty = there are none
+  // A call ended in TIMEOUT; on its session's thread.
+  std::function<void(const transport::wait_record&, const transport::wait_ring&)> on_timeout{};
 };
 
 class gateway final {
@@ -40,18 +44,31 @@ class gateway final {
   void set_rate(session_id session, std::uint64_t tokens_per_second);  // unknown: no effect
   void end(session_id session) noexcept;                               // unknown: no effect
   void on_snapshot(transport::snapshot_ptr snapshot);
+  void on_suspicion(transport::suspicion_ptr suspicion);
 
+  const transport::wait_ring& waits() const noexcept { return waits_; }
   std::size_t sessions() const;  // served, not counting those that are ending
+
+  // What all its sessions did since the start, and their halves of the data plane.
+  struct reading {
+    client::source_reading source;
+    transport::carrier_counters carrier;
+
+    void add(const thin_session& session);
+  };
+  reading read() const;
 
  private:
   void reap();  // joins what has finished; the caller holds mutex_
 
   transport::Communication& carrier_;
   const gateway_options options_;
+  transport::wait_ring waits_;  // of all sessions
   client::snapshot_board board_;
   mutable std::mutex mutex_;
   std::map<session_id, std::unique_ptr<thin_session>> sessions_;
   std::vector<std::unique_ptr<thin_session>> ending_;
+  reading ended_;  // of sessions that are gone
 };
 
 }  // namespace moetier::coordinator

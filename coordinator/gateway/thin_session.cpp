@@ -10,13 +10,13 @@
 namespace moetier::coordinator {
 
 thin_session::thin_session(transport::Communication& carrier, const client::snapshot_board& board,
-                           const client::router_source& router, const thin_session_options& options,
+                           const thin_session_hooks& hooks, const thin_session_options& options,
                            opened done)
     : options_(options),
       tokens_per_second_(options.tokens_per_second),
-      thread_([this, &carrier, &board, &router, done = std::move(done)]() mutable {
+      thread_([this, &carrier, &board, hooks, done = std::move(done)]() mutable {
         pthread_setname_np(pthread_self(), "moetier-thin");
-        run(carrier, board, router, std::move(done));
+        run(carrier, board, hooks, std::move(done));
         const std::lock_guard lock(mutex_);
         finished_ = true;
       }) {}
@@ -71,9 +71,14 @@ bool thin_session::finished() const {
   return finished_;
 }
 
+transport::carrier_counters thin_session::carrier_counts() const {
+  const std::lock_guard lock(mutex_);
+  return carrier_;
+}
+
 void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
-                       const client::router_source& router, opened done) {
-  const client::source_session_options wish{
+                       const thin_session_hooks& hooks, opened done) {
+  client::source_session_options wish{
       .session = options_.session,
       .source = options_.source,
       .incarnation = options_.incarnation,
@@ -87,7 +92,20 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
       .wait_newer = [&board](const transport::routing_snapshot& seen,
                              duration_ns limit) { return board.wait_newer(seen, limit); },
       .newest = [&board] { return board.newest(); },
-      .router = options_.gate_on_tier ? router : client::router_source{}};
+      .suspicion = [&board] { return board.suspicion(); },
+      .report_late =
+          [this, hooks](worker_id worker, incarnation_id incarnation) {
+            if (hooks.report_late)
+              hooks.report_late({options_.session, options_.incarnation, worker, incarnation});
+          },
+      .waits = &hooks.waits,
+      .router = options_.gate_on_tier ? hooks.router : client::router_source{},
+      .meter = &meter_};
+  if (hooks.on_timeout) {
+    wish.on_timeout = [hooks](const transport::wait_record& wait) {
+      hooks.on_timeout(wait, hooks.waits);
+    };
+  }
   auto source = client::source_session::open(carrier, wish, board.newest());
   if (!source) return done(unexpected_error(source.error()));
   done(thin_place{(*source)->shape(), (*source)->address()});
@@ -96,6 +114,7 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
     job next;
     {
       std::unique_lock lock(mutex_);
+      carrier_ = (*source)->carrier_counts();
       serving_ = !waiting_.empty();
       changed_.wait(lock, [this] { return ended_ || !waiting_.empty(); });
       if (ended_) return;  // end() took what waited

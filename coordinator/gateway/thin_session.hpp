@@ -16,6 +16,7 @@
 
 #include "transport/client/link/rows_codec.hpp"
 #include "transport/client/link/snapshot_board.hpp"
+#include "transport/client/source/source_meter.hpp"
 #include "transport/client/source/source_session.hpp"
 
 namespace moetier::coordinator {
@@ -24,6 +25,14 @@ namespace moetier::coordinator {
 struct thin_place {
   transport::source_shape shape;
   transport::member_address address;
+};
+
+// Who had not answered when a call of this session ended in TIMEOUT.
+struct late_worker {
+  session_id session;
+  incarnation_id incarnation;  // of the session's source half
+  worker_id worker;
+  incarnation_id worker_incarnation;
 };
 
 struct thin_session_options {
@@ -41,15 +50,22 @@ struct thin_session_options {
   std::size_t waiting_max = 2;          // calls behind the one that is served
 };
 
+// What a thin session shares with its gateway. Requires: the references outlive the session.
+struct thin_session_hooks {
+  const client::router_source& router;
+  const std::function<void(const late_worker&)>& report_late;
+  transport::wait_ring& waits;
+  const std::function<void(const transport::wait_record&, const transport::wait_ring&)>& on_timeout;
+};
+
 class thin_session final {
  public:
   using opened = std::function<void(expected<thin_place>)>;
   using forwarded = std::function<void(expected<client::thin_result>)>;
 
-  // Requires: carrier, board and router outlive this object; the board holds a snapshot.
+  // Requires: carrier and board outlive this object; the board holds a snapshot.
   thin_session(transport::Communication& carrier, const client::snapshot_board& board,
-               const client::router_source& router, const thin_session_options& options,
-               opened done);
+               const thin_session_hooks& hooks, const thin_session_options& options, opened done);
   ~thin_session();  // end(), then waits for the call in service: until its deadline at most
   thin_session(const thin_session&) = delete;
   thin_session& operator=(const thin_session&) = delete;
@@ -63,6 +79,9 @@ class thin_session final {
   void end() noexcept;
   bool finished() const;  // the thread has nothing left to do: destruction will not wait
 
+  client::source_reading reading() const { return meter_.read(); }
+  transport::carrier_counters carrier_counts() const;  // as of the last call's end
+
  private:
   struct job {
     client::thin_rows rows;
@@ -72,12 +91,14 @@ class thin_session final {
   };
 
   void run(transport::Communication& carrier, const client::snapshot_board& board,
-           const client::router_source& router, opened done);
+           const thin_session_hooks& hooks, opened done);
   expected<client::thin_result> serve(client::source_session& source, const job& call) const;
 
   const thin_session_options options_;
   std::atomic<std::uint64_t> tokens_per_second_{0};
+  client::source_meter meter_;
   mutable std::mutex mutex_;
+  transport::carrier_counters carrier_;
   std::condition_variable changed_;
   expected<void> room_locked() const;
 

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "coordinator/rpc/account.hpp"
+#include "coordinator/rpc/caller.hpp"
 #include "coordinator/rpc/desk.hpp"
+#include "coordinator/rpc/outward_error.hpp"
+#include "schemas/base/time.hpp"
 #include "transport/client/link/call_status.hpp"
 #include "transport/client/link/limits.hpp"
 
@@ -17,6 +20,7 @@ namespace moetier::coordinator {
 struct service_place {
   desk& the_desk;
   std::shared_ptr<account> client;
+  caller who;
 };
 
 // `work(limit)` -> kj::Promise<expected<void>>; it writes the other results itself, when it
@@ -27,6 +31,7 @@ kj::Promise<void> answering(const service_place& place, Context context, const c
                             Work work) {
   desk& d = place.the_desk;
   d.counters().calls_total.fetch_add(1, std::memory_order_relaxed);
+  const time_ns began = monotonic_now();
   const bool admitted = place.client->begin_call();
   std::uint64_t request = 0;
   auto outcome = kj::evalNow([&]() -> kj::Promise<expected<void>> {
@@ -47,10 +52,13 @@ kj::Promise<void> answering(const service_place& place, Context context, const c
   return outcome
       .catch_(
           [name](kj::Exception&&) -> expected<void> { return fail(reason::frame_malformed, name); })
-      .then([&d, context, request](expected<void> result) mutable {
+      .then([&d, context, request, name, began, who = place.who](expected<void> result) mutable {
+        d.counters().meter.count(name, monotonic_now() - began);
         if (result) return client::write_ok(context.getResults().initStatus(), request);
-        d.counters().calls_refused.fetch_add(1, std::memory_order_relaxed);
-        client::write_error(context.getResults().initStatus(), result.error(), request);
+        d.counters().meter.count_refusal(result.error().code);
+        d.refused(who, name, request, result.error());
+        client::write_error(context.getResults().initStatus(), outward(result.error(), request),
+                            request);
       })
       .attach(kj::defer([account = place.client, admitted] {
         if (admitted) account->end_call();

@@ -11,7 +11,8 @@ namespace moetier::coordinator {
 
 class client_connection::gate final : public capnp::MessageStream {
  public:
-  explicit gate(capnp::MessageStream& inner) : inner_(inner) {}
+  gate(capnp::MessageStream& inner, std::function<bool()> heard)
+      : inner_(inner), heard_(std::move(heard)) {}
 
   void watch(capnp::TwoPartyVatNetwork& network) { network_ = &network; }
   bool overrun() const { return overrun_; }
@@ -22,6 +23,7 @@ class client_connection::gate final : public capnp::MessageStream {
     return inner_.tryReadMessage(fds, options, scratch)
         .then([this](kj::Maybe<capnp::MessageReaderAndFds>&& message) {
           KJ_IF_MAYBE (m, message) {
+            KJ_REQUIRE(heard_(), "no room for this connection");
             count(*m->reader);
           }
           return kj::mv(message);
@@ -58,18 +60,21 @@ class client_connection::gate final : public capnp::MessageStream {
   }
 
   capnp::MessageStream& inner_;
+  const std::function<bool()> heard_;
   capnp::TwoPartyVatNetwork* network_ = nullptr;
   std::uint32_t questions_ = 0;
   bool overrun_ = false;
 };
 
-client_connection::client_connection(desk& d, int fd)
+client_connection::client_connection(desk& d, std::unique_ptr<client::byte_channel> channel,
+                                     caller who, std::function<bool()> heard)
     : desk_(d),
       account_(std::make_shared<account>()),
-      stream_(d.loop(), fd),
-      gate_(kj::heap<gate>(stream_)),
+      stream_(d.loop(), std::move(channel)),
+      gate_(kj::heap<gate>(stream_, std::move(heard))),
       network_(*gate_, capnp::rpc::twoparty::Side::SERVER, client::reader_options()),
-      system_(capnp::makeRpcServer(network_, kj::heap<tier_service>(service_place{d, account_}))) {
+      system_(capnp::makeRpcServer(
+          network_, kj::heap<tier_service>(service_place{d, account_, std::move(who)}))) {
   gate_->watch(network_);
   auto& counters = desk_.counters();
   counters.connections_open.fetch_add(1);  // before the total: who sees the total sees it open

@@ -30,8 +30,24 @@ void desk::give(waiting<T>& place, request_token token, T value) {
 }
 
 desk::desk(client::rpc_loop& loop, control_port& port, gateway* thin,
-           rpc_server::live_counters& counters)
-    : loop_(loop), port_(port), gateway_(thin), counters_(counters) {}
+           rpc_server::live_counters& counters, const rpc_options& options)
+    : loop_(loop),
+      port_(port),
+      gateway_(thin),
+      counters_(counters),
+      admin_socket_(options.admin_socket),
+      notice_(options.notice) {}
+
+void desk::refused(const caller& who, const char* call, std::uint64_t request, const error& why) {
+  counters_.calls_refused.fetch_add(1, std::memory_order_relaxed);
+  if (why.code == status::denied) counters_.calls_denied.fetch_add(1, std::memory_order_relaxed);
+  rpc_notice notice;
+  notice.peer = who.by == link_kind::tls ? who.name : "local";
+  notice.call = call;
+  notice.request = request;
+  notice.why = why;
+  tell(notice);
+}
 
 kj::Promise<expected<session_grant>> desk::open(session_request request) {
   const request_token token = next_token_++;
@@ -40,10 +56,11 @@ kj::Promise<expected<session_grant>> desk::open(session_request request) {
   return answer;
 }
 
-kj::Promise<expected<session_grant>> desk::resume(session_id session, incarnation_id incarnation) {
+kj::Promise<expected<session_grant>> desk::resume(session_id session, incarnation_id incarnation,
+                                                  std::string tenant) {
   const request_token token = next_token_++;
   auto answer = wait_in(grants_, token);
-  port_.post(resume_session{token, session, incarnation});
+  port_.post(resume_session{token, session, incarnation, std::move(tenant)});
   return answer;
 }
 
@@ -182,6 +199,12 @@ void desk::take_snapshot(transport::snapshot_ptr snapshot) {
   if (gateway_ != nullptr) gateway_->on_snapshot(snapshot);
   snapshot_bytes_ = transport::to_bytes(*snapshot);
   snapshot_ = std::move(snapshot);
+  news_.fire();
+}
+
+void desk::take_suspicion(transport::suspicion_ptr suspicion) {
+  if (gateway_ != nullptr) gateway_->on_suspicion(suspicion);
+  suspicion_ = std::move(suspicion);
   news_.fire();
 }
 

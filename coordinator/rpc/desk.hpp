@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "coordinator/rpc/caller.hpp"
 #include "coordinator/rpc/rpc_server.hpp"
 #include "schemas/tier.capnp.h"
 #include "transport/client/link/broadcast.hpp"
@@ -20,16 +21,25 @@ class session_service;
 class desk final {
  public:
   desk(client::rpc_loop& loop, control_port& port, gateway* thin,
-       rpc_server::live_counters& counters);
+       rpc_server::live_counters& counters, const rpc_options& options);
   KJ_DISALLOW_COPY(desk);
 
   client::rpc_loop& loop() { return loop_; }
   control_port& port() { return port_; }
   rpc_server::live_counters& counters() { return counters_; }
 
+  // Counts a refusal and tells the log's keeper.
+  void refused(const caller& who, const char* call, std::uint64_t request, const error& why);
+  void tell(const rpc_notice& notice) const {
+    if (notice_) notice_(notice);
+  }
+  const std::string& admin_socket() const { return admin_socket_; }
+
   // Posts an event with a fresh token; the promise is the core's answer.
   kj::Promise<expected<session_grant>> open(session_request request);
-  kj::Promise<expected<session_grant>> resume(session_id session, incarnation_id incarnation);
+  // `tenant`: the certificate's name, whose session it must be; "" = not proved.
+  kj::Promise<expected<session_grant>> resume(session_id session, incarnation_id incarnation,
+                                              std::string tenant);
   kj::Promise<expected<void>> attach(session_id session, incarnation_id incarnation,
                                      const transport::source_shape& shape,
                                      transport::member_address address);
@@ -62,9 +72,12 @@ class desk final {
   expected<void> room_to_open(const session_request& request) const;
 
   const transport::snapshot_ptr& snapshot() const { return snapshot_; }  // null before the first
+  // Never null; empty until somebody is suspected.
+  const transport::suspicion_ptr& suspicion() const { return suspicion_; }
   // Its bytes, if there are any and they fit a message.
   expected<capnp::Data::Reader> snapshot_bytes() const;
-  kj::Promise<void> news() { return news_.next(); }  // a snapshot came or a session ended
+  // A snapshot or a suspicion came, or a session ended.
+  kj::Promise<void> news() { return news_.next(); }
   void tell_news() { news_.fire(); }
 
   void enter(session_id session, session_service& service);
@@ -74,6 +87,7 @@ class desk final {
   void take(answer_session answer);
   void take(answer_done answer);
   void take_snapshot(transport::snapshot_ptr snapshot);
+  void take_suspicion(transport::suspicion_ptr suspicion);
   void take_ended(const session_ended& ended);
 
  private:
@@ -89,6 +103,8 @@ class desk final {
   control_port& port_;
   gateway* const gateway_;
   rpc_server::live_counters& counters_;
+  const std::string admin_socket_;
+  const std::function<void(const rpc_notice&)> notice_;
   request_token next_token_ = 1;
   waiting<expected<session_grant>> grants_;
   waiting<expected<void>> done_;
@@ -98,6 +114,7 @@ class desk final {
   std::function<void()> drained_;
   transport::snapshot_ptr snapshot_;
   std::vector<std::byte> snapshot_bytes_;
+  transport::suspicion_ptr suspicion_ = std::make_shared<const transport::suspicion>();
   client::broadcast news_;
   std::map<session_id, session_service*> sessions_;
 };

@@ -3,12 +3,26 @@
 
 #include <cstddef>
 
+#include "coordinator/rpc/connection_book.hpp"
 #include "schemas/base/limits.hpp"
 #include "schemas/base/time.hpp"
 
 namespace moetier::coordinator {
 
-inline constexpr std::size_t k_connections_max = 256;
+inline constexpr connection_limits k_client_connections{.unproven_max = 256,
+                                                        .proven_max = 256,
+                                                        .peer_max = 128,
+                                                        .first_word = 5 * k_second,
+                                                        .silence = 30 * k_second,
+                                                        .yielding_after = 2 * k_second};
+// Of the local socket: apart, so that clients lock no administrator out.
+inline constexpr connection_limits k_admin_connections{.unproven_max = 16,
+                                                       .proven_max = 16,
+                                                       .peer_max = 16,
+                                                       .first_word = 5 * k_second,
+                                                       .silence = 30 * k_second,
+                                                       .yielding_after = 2 * k_second};
+inline constexpr duration_ns k_sweep_interval = 500 * k_millisecond;  // looks for late ones
 inline constexpr std::size_t k_queued_bytes_max = 4 * k_rpc_message_bytes_max;  // to one client
 // Events on their way to the core: sessions are opened while there are fewer.
 inline constexpr std::uint64_t k_backlog_max = 1024;

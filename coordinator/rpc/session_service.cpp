@@ -115,6 +115,9 @@ expected<kj::Promise<desk::thin_answer>> session_service::ask(rpc::Call::Reader 
                                          .top_k = top_k_,
                                          .gate_on_tier = gate_on_tier_});
   if (!copied) return unexpected_error(copied.error());
+  ++use_.calls;
+  use_.token_layers += copied->tokens;
+  use_.generation = desk_.snapshot()->generation;
   auto fork = desk_.forward(session_, std::move(*copied), limit).fork();
   auto branch = fork.addBranch();
   newest_.emplace(asked{client, request, kj::mv(fork)});
@@ -125,10 +128,16 @@ kj::Promise<void> session_service::renew(RenewContext context) {
   return answering(place_, context, "renew",
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                      if (ended_) return expected<void>(unexpected_error(*ended_));
+                     const auto said = context.getParams();
+                     if (!thin_) {
+                       use_ = {.calls = said.getCalls(),
+                               .token_layers = said.getTokenLayers(),
+                               .generation = generation_number(said.getGeneration())};
+                     }
                      if (const time_ns now = monotonic_now();
                          now - renewed_at_ >= k_renewal_pause) {
                        renewed_at_ = now;
-                       desk_.port().post(renew_session{session_, incarnation_});
+                       desk_.port().post(renew_session{session_, incarnation_, use_});
                      }
                      const std::uint64_t rate = desk_.rate_of(session_);
                      if (thin_) desk_.set_rate(session_, rate);
@@ -156,10 +165,15 @@ bool session_service::is_newer_than(rpc::Revision::Reader seen) const {
 kj::Promise<expected<void>> session_service::watched(WatchContext context,
                                                      rpc::Revision::Reader seen, time_ns until) {
   if (ended_) return expected<void>(unexpected_error(*ended_));
-  if (is_newer_than(seen)) {
-    const auto bytes = desk_.snapshot_bytes();
-    if (!bytes) return expected<void>(unexpected_error(bytes.error()));
-    context.getResults().setSnapshot(*bytes);
+  const transport::suspicion& suspicion = *desk_.suspicion();
+  const bool suspects_others = context.getParams().getSeenSuspicion() != suspicion.number;
+  if (is_newer_than(seen) || suspects_others) {
+    if (is_newer_than(seen)) {
+      const auto bytes = desk_.snapshot_bytes();
+      if (!bytes) return expected<void>(unexpected_error(bytes.error()));
+      context.getResults().setSnapshot(*bytes);
+    }
+    client::write_suspicion(context.getResults().initSuspicion(), suspicion);
     return expected<void>();
   }
   const time_ns now = monotonic_now();
@@ -167,6 +181,18 @@ kj::Promise<expected<void>> session_service::watched(WatchContext context,
   return desk_.news()
       .exclusiveJoin(desk_.loop().delay(until - now))
       .then([this, context, seen, until]() mutable { return watched(context, seen, until); });
+}
+
+kj::Promise<void> session_service::reportLate(ReportLateContext context) {
+  return answering(
+      place_, context, "report_late",
+      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+        if (ended_) return expected<void>(unexpected_error(*ended_));
+        const auto told = context.getParams();
+        desk_.port().post(late_report{session_, incarnation_, worker_id(told.getWorker()),
+                                      incarnation_id(told.getIncarnation())});
+        return expected<void>();
+      });
 }
 
 kj::Promise<void> session_service::close(CloseContext context) {

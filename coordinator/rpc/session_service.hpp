@@ -27,6 +27,7 @@ class session_service final : public rpc::Session::Server {
   kj::Promise<void> renew(RenewContext context) override;
   kj::Promise<void> watch(WatchContext context) override;
   kj::Promise<void> close(CloseContext context) override;
+  kj::Promise<void> reportLate(ReportLateContext context) override;
 
  private:
   struct asked {  // the newest forward, for a client that asks again
@@ -55,6 +56,7 @@ class session_service final : public rpc::Session::Server {
   bool connected_ = true;
   time_ns renewed_at_ = 0;
   std::optional<asked> newest_;
+  session_use use_;  // a thin one's is counted here, a direct one tells
 };
 
 }  // namespace moetier::coordinator

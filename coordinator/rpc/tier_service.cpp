@@ -14,6 +14,22 @@
 namespace moetier::coordinator {
 namespace {
 
+expected<control::log_threshold> threshold_of(std::string_view name) {
+  using control::log_threshold;
+  constexpr std::pair<std::string_view, log_threshold> k_names[] = {
+      {"configured", log_threshold::as_configured},
+      {"debug", log_threshold::debug},
+      {"info", log_threshold::info},
+      {"warn", log_threshold::warn},
+      {"error", log_threshold::error},
+      {"off", log_threshold::off}};
+  for (const auto& [known, level] : k_names) {
+    if (known == name) return level;
+  }
+  return fail(reason::invalid_argument, "level", "another word",
+              "configured, debug, info, warn, error or off");
+}
+
 class admin_service final : public rpc::Admin::Server {
  public:
   explicit admin_service(const service_place& place) : desk_(place.the_desk), place_(place) {}
@@ -22,7 +38,10 @@ class admin_service final : public rpc::Admin::Server {
   kj::Promise<void> status(StatusContext context) override {
     return answering(place_, context, "status",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
-                       return write(context, status_document(*desk_.port().view()));
+                       // Only who shares the machine can use the socket.
+                       const bool shares = place_.who.by != link_kind::tls;
+                       return write(context, status_document(*desk_.port().view(),
+                                                             shares ? desk_.admin_socket() : ""));
                      });
   }
   kj::Promise<void> resolution(ResolutionContext context) override {
@@ -48,9 +67,26 @@ class admin_service final : public rpc::Admin::Server {
                        return write(context, adapters_document(*desk_.port().view()));
                      });
   }
+  kj::Promise<void> experts(ExpertsContext context) override {
+    return answering(place_, context, "experts",
+                     [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       return write(context, experts_document(*desk_.port().view()));
+                     });
+  }
+  kj::Promise<void> setLogLevel(SetLogLevelContext context) override {
+    return answering(place_, context, "set_log_level",
+                     [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       const auto told = context.getParams().getLevel();
+                       const auto level = threshold_of({told.cStr(), told.size()});
+                       if (!level) return expected<void>(unexpected_error(level.error()));
+                       desk_.port().post(set_log_level{*level});
+                       return expected<void>();
+                     });
+  }
   kj::Promise<void> loadAdapter(LoadAdapterContext context) override {
     return answering(place_, context, "load_adapter",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       if (auto may = place_.who.may_change("load_adapter"); !may) return may;
                        const auto params = context.getParams();
                        return desk_.load_adapter(params.getName(), params.getPath())
                            .then([this, context](expected<void> done) mutable {
@@ -61,6 +97,7 @@ class admin_service final : public rpc::Admin::Server {
   kj::Promise<void> dropAdapter(DropAdapterContext context) override {
     return answering(place_, context, "drop_adapter",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       if (auto may = place_.who.may_change("drop_adapter"); !may) return may;
                        return desk_.drop_adapter(context.getParams().getName())
                            .then([this, context](expected<void> done) mutable {
                              return list_after(context, std::move(done));
@@ -88,7 +125,8 @@ class admin_service final : public rpc::Admin::Server {
   const service_place place_;
 };
 
-expected<session_request> read_wish(rpc::Call::Reader call, rpc::Tier::Wish::Reader wish) {
+expected<session_request> read_wish(const caller& who, rpc::Call::Reader call,
+                                    rpc::Tier::Wish::Reader wish) {
   session_request request;
   request.tenant = std::string(wish.getTenant().cStr(), wish.getTenant().size());
   constexpr std::size_t k_tenant_bytes_max = 64;
@@ -102,6 +140,9 @@ expected<session_request> read_wish(rpc::Call::Reader call, rpc::Tier::Wish::Rea
                   "1 to 64 printable characters");
     }
   }
+  auto tenant = who.tenant(request.tenant);
+  if (!tenant) return unexpected_error(tenant.error());
+  request.tenant = std::move(*tenant);
   if (wish.getReturnMode() > 1) {
     return fail(reason::invalid_argument, "return_mode", wish.getReturnMode(),
                 "0 (partial) or 1 (exact)");
@@ -184,8 +225,8 @@ kj::Promise<void> tier_service::openSession(OpenSessionContext context) {
   return answering(place_, context, "open_session",
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                      if (auto open = desk_.admission(); !open) return open;
-                     auto request =
-                         read_wish(context.getParams().getCall(), context.getParams().getWish());
+                     auto request = read_wish(place_.who, context.getParams().getCall(),
+                                              context.getParams().getWish());
                      if (!request) return expected<void>(unexpected_error(request.error()));
                      if (auto room = desk_.room_to_open(*request); !room) return room;
                      if (!request->thin) return open_direct(context, std::move(*request));
@@ -252,7 +293,8 @@ kj::Promise<void> tier_service::resumeSession(ResumeSessionContext context) {
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
                      const session_id session(context.getParams().getSession());
                      const incarnation_id incarnation(context.getParams().getIncarnation());
-                     return desk_.resume(session, incarnation)
+                     std::string tenant = place_.who.by == link_kind::tls ? place_.who.name : "";
+                     return desk_.resume(session, incarnation, std::move(tenant))
                          .then([this, context, incarnation](
                                    expected<session_grant> grant) mutable -> expected<void> {
                            if (!grant) return unexpected_error(grant.error());
@@ -288,6 +330,7 @@ kj::Promise<void> tier_service::router(RouterContext context) {
 kj::Promise<void> tier_service::admin(AdminContext context) {
   return answering(place_, context, "admin",
                    [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                     if (auto may = place_.who.may_look("admin"); !may) return may;
                      context.getResults().setAdmin(admin_);
                      return expected<void>();
                    });

@@ -53,6 +53,18 @@ function(moetier_capnp target)
   target_link_libraries(${target} PUBLIC CapnProto::capnp)
 endfunction()
 
+# moetier_embed(source function header namespace files...): a source in the binary folder whose
+# function gives the files' names and texts; it is written anew when one of them changes.
+function(moetier_embed source function header namespace)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE files)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${source})
+  set(script ${CMAKE_SOURCE_DIR}/deploy/cmake/embed_files.cmake)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} "-DOUTPUT=${output}" "-DFUNCTION=${function}" "-DHEADER=${header}"
+      "-DNAMESPACE=${namespace}" "-DFILES=${files}" -P ${script}
+    DEPENDS ${files} ${script} VERBATIM)
+endfunction()
+
 # moetier_test(name SOURCES... DEPENDS... [SERIAL] [TIMEOUT seconds]): one test program. SERIAL for
 # tests that start processes.
 function(moetier_test name)

@@ -1,8 +1,8 @@
 """A small attention service: everything of a Qwen3-MoE model but its experts, in NumPy.
 
-It reads a Hugging Face checkpoint, keeps the attention weights, the gates and the KV cache, and hands every MoE block to
-a tier: hidden rows and router logits go out, the experts' weighted sum comes back. Arithmetic is f32 on the stored bf16
-weights. The model's words: H hidden size, D head size, T tokens of this call, P position of the first of them.
+It reads a Hugging Face checkpoint, keeps the attention weights, the gates and the KV cache, and hands every MoE block
+to a tier: hidden rows and router logits go out, the experts' weighted sum comes back. Arithmetic is f32 on the stored
+bf16 weights. The model's words: H hidden size, D head size, T tokens of this call, P position of the first of them.
 """
 import json
 import pathlib

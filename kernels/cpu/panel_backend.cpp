@@ -15,18 +15,10 @@
 namespace moetier::kernels {
 namespace {
 
-// Where one tile streams through panels, their lines are fetched this far ahead. Cold weights,
-// share of the read rate at 2, 4 and 6 rows: 512 bytes 0.80, 0.56, 0.52; 3072 bytes 0.90, 0.78,
-// 0.72.
-constexpr std::size_t k_ahead_bytes = 3072;
-constexpr std::size_t k_line_bytes = 64;
-constexpr std::size_t k_quad = 4;  // steps of K between prefetches
+constexpr std::uint32_t k_line_floats = 16;
 
 // Below this many multiply-adds a wave costs less than waking another thread.
 constexpr std::size_t k_shared_work_min = std::size_t{1} << 18;
-
-constexpr std::size_t k_sums_floats = k_block_rows_max * k_panel_columns;
-constexpr std::size_t k_expanded_floats = k_expand_steps * k_panel_columns;
 
 constexpr std::size_t aligned(std::size_t bytes) noexcept {
   return (bytes + k_page_alignment - 1) / k_page_alignment * k_page_alignment;
@@ -39,14 +31,9 @@ panel_backend::panel_backend(const expert_shape& shape, const panel_kernels& ker
     : shape_(shape),
       page_(shape),
       kernels_(kernels),
-      tiles_(shape.format.quant != quant_kind::none ? kernels.near
-             : shape.format.stored == dtype::bf16   ? kernels.bf16
-                                                    : kernels.f32),
-      fused_(kernels.fused[static_cast<std::size_t>(shape.format.quant)]),
+      product_(kernels, shape.format),
       identity_(fmt::format("{}{}", kernels.identity_prefix, quant_name(shape.format.quant))),
-      pool_(threads) {
-  MOETIER_ASSERT((fused_.of[1][1] != nullptr) == quantised());
-}
+      pool_(threads) {}
 
 // More threads get more blocks to share out per wave.
 std::uint32_t panel_backend::wave_rows(std::size_t entries) const noexcept {
@@ -66,8 +53,8 @@ std::size_t panel_backend::lay_out(std::uint32_t rows, std::byte* base,
   take(out->blocks, rows);
   take(out->inputs, std::size_t{rows} * page_.fc1().depth);
   take(out->activated, std::size_t{rows} * page_.fc1().panels * page_.fc1().units);
-  take(out->sums, pool_.threads() * k_sums_floats);
-  if (quantised()) take(out->expanded, pool_.threads() * k_expanded_floats);
+  take(out->sums, pool_.threads() * k_panel_sums_floats);
+  if (product_.quantised()) take(out->expanded, pool_.threads() * k_panel_expanded_floats);
   if (supports_lora()) {
     take(out->low, std::size_t{rows} * k_low_floats);
     take(out->contiguous, pool_.threads() * std::size_t{shape_.intermediate_size});
@@ -97,24 +84,27 @@ compute_status panel_backend::run(const expert_call& call) {
   const std::uint32_t capacity = wave_rows(call.entries.size());
   scratch s;
   lay_out(capacity, call.workspace.data(), &s);
-  wave w{.rows = {s.rows, capacity}, .tiles = {s.tiles, capacity}, .blocks = {s.blocks, capacity}};
+  wave w{.rows = {s.rows, capacity},
+         .tiles = {s.tiles, capacity},
+         .blocks = {s.blocks, capacity},
+         .adapted = call.lora != nullptr};
   for (std::size_t next = 0; next < call.entries.size();) {
     next = next_wave(call, next, w);
-    compute(w, s, call.mode, call.lora != nullptr);
+    compute(w, s, call);
   }
   return compute_status::ok;
 }
 
-// Whole multiples of the widest stream, about two items a thread.
+// Whole multiples of the widest stream, about four items a thread: a thread that comes late still
+// finds work, and few items begin with weights that nobody fetched ahead.
 std::uint32_t panel_backend::range_panels(const panel_strip& strip, bool alone) const noexcept {
   if (alone) return strip.panels;
-  const std::uint32_t items = 2 * pool_.threads();
+  const std::uint32_t items = 4 * pool_.threads();
   const std::uint32_t panels = (strip.panels + items - 1) / items;
   return (panels + k_streams_max - 1) / k_streams_max * k_streams_max;
 }
 
-void panel_backend::compute(const wave& w, const scratch& s, return_mode mode,
-                            bool adapted) noexcept {
+void panel_backend::compute(const wave& w, const scratch& s, const expert_call& call) noexcept {
   const std::size_t work = std::size_t{w.row_count} * shape_.hidden_size * shape_.intermediate_size;
   const bool alone = pool_.threads() == 1 || work < k_shared_work_min;
   const auto share = [&](std::uint32_t items, auto&& body) {
@@ -131,7 +121,7 @@ void panel_backend::compute(const wave& w, const scratch& s, return_mode mode,
     for (std::uint32_t r = 0; r < tile.rows; ++r) rows[r] = w.rows[tile.first_row + r].in;
     kernels_.rows->interleave(rows, tile.rows, shape_.hidden_size,
                               s.inputs + std::size_t{tile.first_row} * shape_.hidden_size);
-    if (adapted) lower_inputs(tile, w, s);
+    if (w.adapted) lower_inputs(tile, w, s);
   });
 
   const std::uint32_t fc1_step = range_panels(page_.fc1(), alone);
@@ -141,139 +131,24 @@ void panel_backend::compute(const wave& w, const scratch& s, return_mode mode,
             lane);
   });
 
-  if (adapted) {
+  if (w.adapted) {
     share(w.tile_count,
           [&](std::uint32_t item, unsigned lane) { lower_activated(w.tiles[item], w, s, lane); });
   }
+  if (call.clock != nullptr) call.clock->end_stage(call.clock->fc1_ns);
 
   const std::uint32_t fc2_step = range_panels(page_.fc2(), alone);
   const std::uint32_t fc2_parts = (page_.fc2().panels + fc2_step - 1) / fc2_step;
   share(fc2_parts, [&](std::uint32_t item, unsigned lane) {
     const panel_range range = range_of(page_.fc2(), fc2_step, item);
-    for (std::uint32_t b = 0; b < w.block_count; ++b) run_fc2(w, w.blocks[b], s, mode, range, lane);
+    for (std::uint32_t b = 0; b < w.block_count; ++b)
+      run_fc2(w, w.blocks[b], s, call.mode, range, lane);
   });
-}
-
-// Few rows: reading the weights is the whole cost, so several panels stream at once, each
-// continuing through its neighbours, far from the others. store(panel, tile, sums) gets each
-// product once.
-template <class Store>
-void panel_backend::multiply_few(const product& p, Store&& store) const noexcept {
-  const std::byte* first = p.block.page + p.strip.offset_bytes;
-  const wave_tile& tile = p.tiles[0];
-  const std::size_t lines = tiles_.prefetch_lines;
-  tile_args args{.rows = p.rows + tile.first_row * p.row_floats,
-                 .depth = p.strip.depth,
-                 .sums = p.sums,
-                 .prefetch_gap_bytes = k_line_bytes,
-                 .prefetch_step_bytes = lines * k_line_bytes};
-  std::uint32_t begin = p.range.begin;
-  for (unsigned streams = k_streams_max; streams > 0; --streams) {
-    const tile_fn run_tile = tiles_.of[tile.rows][streams];
-    if (run_tile == nullptr) continue;
-    const std::uint32_t length = (p.range.end - begin) / streams;
-    args.stream_bytes = length * p.strip.panel_bytes;
-    for (std::uint32_t panel = begin; panel < begin + length; ++panel) {
-      args.panel = first + panel * p.strip.panel_bytes;
-      args.prefetch = args.panel + k_ahead_bytes;
-      run_tile(args);
-      for (unsigned i = 0; i < streams; ++i)
-        store(panel + i * length, tile, p.sums + i * tile.rows * k_panel_columns);
-    }
-    begin += length * streams;
-  }
-}
-
-// The same over quantised panels, a chunk of all streams at a time.
-template <class Store>
-void panel_backend::multiply_few_quantised(const product& p, Store&& store) const noexcept {
-  const std::byte* first = p.block.page + p.strip.offset_bytes;
-  const wave_tile& tile = p.tiles[0];
-  const float* rows = p.rows + tile.first_row * p.row_floats;
-  fused_args args{
-      .tile = {.sums = p.sums}, .scales_bytes = p.strip.scales_bytes, .out = p.expanded};
-  std::uint32_t begin = p.range.begin;
-  for (unsigned streams = k_streams_max; streams > 0; --streams) {
-    const fused_fn run_tile = fused_.of[tile.rows][streams];
-    if (run_tile == nullptr) continue;
-    const std::uint32_t length = (p.range.end - begin) / streams;
-    args.out_steps = k_expand_steps / streams / k_expand_steps_min * k_expand_steps_min;
-    args.tile.stream_bytes = length * p.strip.panel_bytes;
-    for (std::uint32_t panel = begin; panel < begin + length; ++panel) {
-      args.tile.panel = first + panel * p.strip.panel_bytes;
-      for (std::size_t k = 0; k < p.strip.depth; k += args.out_steps) {
-        args.first = k;
-        args.tile.rows = rows + k * tile.rows;
-        args.tile.depth = std::min(args.out_steps, p.strip.depth - k);
-        args.tile.resume = k > 0;
-        run_tile(args);
-      }
-      for (unsigned i = 0; i < streams; ++i)
-        store(panel + i * length, tile, p.sums + i * tile.rows * k_panel_columns);
-    }
-    begin += length * streams;
-  }
-}
-
-// Several tiles share a panel that stays in the cache; together they fetch what comes next.
-template <class Store>
-void panel_backend::multiply(const product& p, Store&& store) const noexcept {
-  if (p.tiles.size() == 1) return multiply_few(p, store);
-  const std::byte* first = p.block.page + p.strip.offset_bytes;
-  const std::size_t lines = tiles_.prefetch_lines;
-  tile_args args{};
-  for (std::uint32_t panel = p.range.begin; panel < p.range.end; ++panel) {
-    for (std::size_t k = 0; k < p.strip.depth; k += k_depth_block) {
-      args.depth = std::min(k_depth_block, p.strip.depth - k);
-      args.resume = k > 0;
-      args.panel = first + panel * p.strip.panel_bytes + k * p.strip.step_bytes;
-      const std::size_t share = args.depth * p.strip.step_bytes / p.tiles.size();
-      args.prefetch = args.panel + args.depth * p.strip.step_bytes;
-      args.prefetch_gap_bytes = share / lines;
-      args.prefetch_step_bytes =
-          args.prefetch_gap_bytes / std::max<std::size_t>(args.depth / k_quad, 1);
-      for (const wave_tile& tile : p.tiles) {
-        args.rows = p.rows + tile.first_row * p.row_floats + k * tile.rows;
-        args.sums = p.sums + (tile.first_row - p.block.first_row) * k_panel_columns;
-        tiles_.of[tile.rows][1](args);
-        if (k + args.depth == p.strip.depth) store(panel, tile, args.sums);
-        args.prefetch += share;
-      }
-    }
-  }
-}
-
-// The first tile of a block turns a chunk of a panel into f32 for the others.
-template <class Store>
-void panel_backend::multiply_quantised(const product& p, Store&& store) const noexcept {
-  if (p.tiles.size() == 1) return multiply_few_quantised(p, store);
-  const std::byte* first = p.block.page + p.strip.offset_bytes;
-  for (std::uint32_t panel = p.range.begin; panel < p.range.end; ++panel) {
-    for (std::size_t k = 0; k < p.strip.depth; k += k_expand_steps) {
-      tile_args args{.panel = first + panel * p.strip.panel_bytes,
-                     .depth = std::min(k_expand_steps, p.strip.depth - k),
-                     .resume = k > 0};
-      for (const wave_tile& tile : p.tiles) {
-        args.rows = p.rows + tile.first_row * p.row_floats + k * tile.rows;
-        args.sums = p.sums + (tile.first_row - p.block.first_row) * k_panel_columns;
-        if (&tile == p.tiles.data()) {
-          fused_.of[tile.rows][1]({.tile = args,
-                                   .scales_bytes = p.strip.scales_bytes,
-                                   .first = k,
-                                   .out = p.expanded,
-                                   .out_steps = k_expand_steps});
-          args.panel = reinterpret_cast<const std::byte*>(p.expanded);
-        } else {
-          tiles_.of[tile.rows][1](args);
-        }
-        if (k + args.depth == p.strip.depth) store(panel, tile, args.sums);
-      }
-    }
-  }
+  if (call.clock != nullptr) call.clock->end_stage(call.clock->fc2_ns);
 }
 
 float* panel_backend::expanded_of(const scratch& s, unsigned lane) const noexcept {
-  return !quantised() ? nullptr : s.expanded + lane * k_expanded_floats;
+  return !product_.quantised() ? nullptr : s.expanded + lane * k_panel_expanded_floats;
 }
 
 void panel_backend::run_fc1(const wave& w, const wave_block& block, const scratch& s,
@@ -284,28 +159,32 @@ void panel_backend::run_fc1(const wave& w, const wave_block& block, const scratc
       shape_.bias ? reinterpret_cast<const float*>(block.page + strip.bias_bytes) : nullptr;
   const auto* constants =
       reinterpret_cast<const activation_constants*>(block.page + page_.constants_offset());
-  const product work{.strip = strip,
-                     .block = block,
-                     .tiles = w.tiles.subspan(block.first_tile, block.tiles),
-                     .rows = s.inputs,
-                     .row_floats = strip.depth,
-                     .range = range,
-                     .sums = s.sums + lane * k_sums_floats,
-                     .expanded = expanded_of(s, lane)};
-  const auto store = [&](std::uint32_t panel, const wave_tile& tile, float* sums) {
-    add_lora(strip, panel, tile, w, s, sums);
-    float* out = s.activated + tile.first_row * units;
+  const panel_work work{.strip = strip,
+                        .page = block.page,
+                        .tiles = w.tiles.subspan(block.first_tile, block.tiles),
+                        .rows = s.inputs,
+                        .row_floats = strip.depth,
+                        .range = range,
+                        .sums = s.sums + lane * k_panel_sums_floats,
+                        .expanded = expanded_of(s, lane)};
+  const auto out_of = [&](std::uint32_t panel, const wave_tile& tile) {
+    return s.activated + tile.first_row * units + std::size_t{panel} * strip.units * tile.rows;
+  };
+  const auto expect = [&](std::uint32_t panel, const wave_tile& tile) {
+    const float* out = out_of(panel, tile);
+    for (std::uint32_t i = 0; i < strip.units * tile.rows; i += k_line_floats)
+      __builtin_prefetch(out + i, 1);
+  };
+  const auto take = [&](std::uint32_t panel, const wave_tile& tile, float* sums) {
+    if (w.adapted) add_lora(strip, panel, tile, w, s, sums);
     kernels_.rows->activate({.kind = shape_.activation,
                              .constants = constants,
                              .bias = bias == nullptr ? nullptr : bias + panel * k_panel_columns,
                              .sums = sums,
                              .rows = tile.rows,
-                             .out = out + std::size_t{panel} * strip.units * tile.rows});
+                             .out = out_of(panel, tile)});
   };
-  if (!quantised())
-    multiply(work, store);
-  else
-    multiply_quantised(work, store);
+  product_.multiply(work, panel_sink{expect, take});
 }
 
 void panel_backend::run_fc2(const wave& w, const wave_block& block, const scratch& s,
@@ -314,37 +193,36 @@ void panel_backend::run_fc2(const wave& w, const wave_block& block, const scratc
   const panel_strip& strip = page_.fc2();
   const auto* bias =
       shape_.bias ? reinterpret_cast<const float*>(block.page + strip.bias_bytes) : nullptr;
-  const product work{.strip = strip,
-                     .block = block,
-                     .tiles = w.tiles.subspan(block.first_tile, block.tiles),
-                     .rows = s.activated,
-                     .row_floats = std::size_t{page_.fc1().panels} * page_.fc1().units,
-                     .range = range,
-                     .sums = s.sums + lane * k_sums_floats,
-                     .expanded = expanded_of(s, lane)};
-  const auto store = [&](std::uint32_t panel, const wave_tile& tile, float* sums) {
-    add_lora(strip, panel, tile, w, s, sums);
+  const panel_work work{.strip = strip,
+                        .page = block.page,
+                        .tiles = w.tiles.subspan(block.first_tile, block.tiles),
+                        .rows = s.activated,
+                        .row_floats = std::size_t{page_.fc1().panels} * page_.fc1().units,
+                        .range = range,
+                        .sums = s.sums + lane * k_panel_sums_floats,
+                        .expanded = expanded_of(s, lane)};
+  const auto expect = [&](std::uint32_t panel, const wave_tile& tile) {
+    for (std::uint32_t r = 0; r < tile.rows; ++r)
+      __builtin_prefetch(w.rows[tile.first_row + r].out + std::size_t{panel} * k_panel_columns, 1);
+  };
+  const auto take = [&](std::uint32_t panel, const wave_tile& tile, float* sums) {
+    if (w.adapted) add_lora(strip, panel, tile, w, s, sums);
     if (bias != nullptr) kernels_.rows->add_bias(bias + panel * k_panel_columns, tile.rows, sums);
     const std::size_t column = std::size_t{panel} * k_panel_columns;
     const std::size_t columns = std::min<std::size_t>(k_panel_columns, hidden - column);
+    const wave_row* const rows = &w.rows[tile.first_row];
+    if (mode == return_mode::partial && columns == k_panel_columns)
+      return kernels_.rows->accumulate(sums, rows, tile.rows, column);
     for (std::uint32_t r = 0; r < tile.rows; ++r) {
-      const wave_row& row = w.rows[tile.first_row + r];
       const float* y = sums + r * k_panel_columns;
-      float* out = row.out + column;
-      __builtin_prefetch(out + k_panel_columns, 1);
-      if (mode == return_mode::exact) {
+      float* out = rows[r].out + column;
+      if (mode == return_mode::exact)
         std::memcpy(out, y, columns * sizeof(float));
-      } else if (columns == k_panel_columns) {
-        kernels_.rows->accumulate(y, row.weight, out);
-      } else {
-        for (std::size_t c = 0; c < columns; ++c) out[c] = std::fma(row.weight, y[c], out[c]);
-      }
+      else
+        for (std::size_t c = 0; c < columns; ++c) out[c] = std::fma(rows[r].weight, y[c], out[c]);
     }
   };
-  if (!quantised())
-    multiply(work, store);
-  else
-    multiply_quantised(work, store);
+  product_.multiply(work, panel_sink{expect, take});
 }
 
 }  // namespace moetier::kernels

@@ -3,9 +3,8 @@
 // set. A call goes in waves; in each wave threads first interleave rows, then share (block, panel
 // range) items of FC1, then panel ranges of FC2. They never split K, and a panel range of FC2 walks
 // the wave's blocks in order, so sums over a row's entries have one order whatever the number of
-// threads. Quantised panels become f32 a chunk of K at a time, in a scratch that stays in the first
-// cache, once for all rows of a block, while the block's first tile runs; adapters add to a row's
-// sums between product and bias. Made by make_cpu_backend(); owns its threads. Thread: as Backend.
+// threads. Products themselves are panel_product's; adapters add to a row's sums between product
+// and bias. Made by make_cpu_backend(); owns its threads. Thread: as Backend.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +16,7 @@
 #include "kernels/cpu/compute_pool.hpp"
 #include "kernels/cpu/panel_kernels.hpp"
 #include "kernels/cpu/panel_page.hpp"
+#include "kernels/cpu/panel_product.hpp"
 #include "kernels/cpu/wave.hpp"
 
 namespace moetier::kernels {
@@ -41,36 +41,10 @@ class panel_backend final : public Backend {
 
  private:
   struct scratch;
-  struct panel_range {
-    std::uint32_t begin = 0;
-    std::uint32_t end = 0;
-  };
-
-  bool quantised() const noexcept { return shape_.format.quant != quant_kind::none; }
   std::uint32_t wave_rows(std::size_t entries) const noexcept;
   std::size_t lay_out(std::uint32_t rows, std::byte* base, scratch* out) const noexcept;
   std::uint32_t range_panels(const panel_strip& strip, bool alone) const noexcept;
-  void compute(const wave& w, const scratch& s, return_mode mode, bool adapted) noexcept;
-
-  // What one item of work multiplies: all tiles of a block times the panels of a range.
-  struct product {
-    const panel_strip& strip;
-    const wave_block& block;
-    std::span<const wave_tile> tiles;
-    const float* rows = nullptr;  // interleaved, per tile [depth][rows]
-    std::size_t row_floats = 0;   // of one row in `rows`
-    panel_range range;
-    float* sums = nullptr;      // of this lane
-    float* expanded = nullptr;  // of this lane; only where weights are quantised
-  };
-  template <class Store>
-  void multiply(const product& p, Store&& store) const noexcept;
-  template <class Store>
-  void multiply_few(const product& p, Store&& store) const noexcept;
-  template <class Store>
-  void multiply_quantised(const product& p, Store&& store) const noexcept;
-  template <class Store>
-  void multiply_few_quantised(const product& p, Store&& store) const noexcept;
+  void compute(const wave& w, const scratch& s, const expert_call& call) noexcept;
 
   float* expanded_of(const scratch& s, unsigned lane) const noexcept;
   void run_fc1(const wave& w, const wave_block& block, const scratch& s, panel_range range,
@@ -87,8 +61,7 @@ class panel_backend final : public Backend {
   expert_shape shape_;
   panel_page page_;
   const panel_kernels& kernels_;
-  const tile_table& tiles_;
-  const fused_table& fused_;
+  panel_product product_;
   std::string identity_;
   compute_pool pool_;
 };

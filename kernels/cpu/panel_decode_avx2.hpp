@@ -1,5 +1,5 @@
 #pragma once
-// Codes and scales of quantised panels (panel_page.hpp) as f32 vectors. Only units built for AVX2,
+// Codes and scales of quantised panels (panel_strip.hpp) as f32 vectors. Only units built for AVX2,
 // FMA and F16C include it; everything has internal linkage.
 //
 // Eight-bit codes become f16 by a shift and a mask, which leaves value / 256 (exact, subnormal

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "kernels/cpu/wave.hpp"
 #include "kernels/limits.hpp"
 #include "schemas/model/activation.hpp"
 #include "schemas/model/weight_format.hpp"
@@ -43,7 +44,7 @@ struct tile_table {
 };
 
 // One tile over quantised panels, steps [first, first + tile.depth) of K: every weight becomes f32
-// as panel_page.hpp defines it, is left in `out` for other tiles, and meets the rows on its way.
+// as panel_strip.hpp defines it, is left in `out` for other tiles, and meets the rows on its way.
 struct fused_args {
   // rows of step `first`; panel: step 0; sums, resume; stream_bytes between quantised panels.
   tile_args tile;
@@ -78,8 +79,8 @@ struct panel_row_kernels {
   void (*activate)(const activation_args& args);
   // sums[r][c] += bias[c] for 16 columns.
   void (*add_bias)(const float* bias, unsigned rows, float* sums);
-  // out[c] = fma(weight, y[c], out[c]) for 16 columns.
-  void (*accumulate)(const float* y, float weight, float* out);
+  // out[column + c] = fma(weight, sums[c], out[column + c]) of each row for 16 columns.
+  void (*accumulate)(const float* sums, const wave_row* rows, unsigned count, std::size_t column);
   // lane_dot() of math/lane_dot.hpp.
   float (*dot)(const float* a, const float* b, std::size_t count);
 };

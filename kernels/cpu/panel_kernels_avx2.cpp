@@ -35,6 +35,7 @@ constexpr tile_table table_of() {
   table.of[1][4] = tile<Weights, Far, 1, 4>;
   table.of[2][1] = tile<Weights, Far, 2, 1>;
   table.of[2][2] = tile<Weights, Far, 2, 2>;
+  table.of[2][3] = tile<Weights, Far, 2, 3>;
   table.of[3][1] = tile<Weights, Far, 3, 1>;
   table.of[3][2] = tile<Weights, Far, 3, 2>;
   table.of[4][1] = tile<Weights, Far, 4, 1>;

@@ -6,8 +6,8 @@
 // body, runs out of the sixteen registers and spills, which costs 15 to 30 % of a 6 x 16 tile. The
 // statements below are volatile, so they stay in the order written: per step of K one pair of
 // weights, then one broadcast and two fma per row. That order needs 12 sums, 2 weights, a mask and
-// a broadcast: sixteen registers, no spill (but for one register, once in four steps, where three
-// rows meet two bf16 streams).
+// a broadcast: sixteen registers, no spill (but for one register, once in four steps, where two or
+// three rows meet three or two bf16 streams).
 // Thread: any.
 
 #include <immintrin.h>
@@ -31,6 +31,21 @@ struct f32_weights {
   }
 };
 
+[[gnu::always_inline]] inline __m256 broadcast(const float* x) {
+  __m256 row;
+  asm volatile("vbroadcastss %[x], %[row]" : [row] "=x"(row) : [x] "m"(*x));
+  return row;
+}
+
+[[gnu::always_inline]] inline void multiply(__m256 row, __m256 w_low, __m256 w_high, __m256& low,
+                                            __m256& high) {
+  asm volatile(
+      "vfmadd231ps %[w_low], %[row], %[low]\n\t"
+      "vfmadd231ps %[w_high], %[row], %[high]"
+      : [low] "+x"(low), [high] "+x"(high)
+      : [row] "x"(row), [w_low] "x"(w_low), [w_high] "x"(w_high));
+}
+
 [[gnu::always_inline]] inline void multiply(const float* x, __m256 w_low, __m256 w_high,
                                             __m256& low, __m256& high) {
   __m256 row;
@@ -40,6 +55,31 @@ struct f32_weights {
       "vfmadd231ps %[w_high], %[row], %[high]"
       : [low] "+x"(low), [high] "+x"(high), [row] "=&x"(row)
       : [x] "m"(*x), [w_low] "x"(w_low), [w_high] "x"(w_high));
+}
+
+// One step of K: every stream's pair of weights meets every row.
+template <class Weights, unsigned Rows, unsigned Streams>
+[[gnu::always_inline]] inline void step(const Weights& weights, const float* x, const std::byte* w,
+                                        std::size_t stream, __m256 (&low)[Streams][Rows],
+                                        __m256 (&high)[Streams][Rows]) {
+  // Several streams meet the same rows: one broadcast serves them all where registers allow.
+  constexpr bool k_share_rows = Streams > 1 && Rows * Streams * 2 + 3 + Rows <= 16;
+  __m256 row[Rows];
+#pragma GCC unroll 8
+  for (unsigned r = 0; k_share_rows && r < Rows; ++r) row[r] = broadcast(x + r);
+#pragma GCC unroll 8
+  for (unsigned s = 0; s < Streams; ++s) {
+    __m256 w_low;
+    __m256 w_high;
+    weights.load(w + s * stream, w_low, w_high);
+#pragma GCC unroll 8
+    for (unsigned r = 0; r < Rows; ++r) {
+      if constexpr (k_share_rows)
+        multiply(row[r], w_low, w_high, low[s][r], high[s][r]);
+      else
+        multiply(x + r, w_low, w_high, low[s][r], high[s][r]);
+    }
+  }
 }
 
 constexpr std::size_t k_unroll = 4;
@@ -78,30 +118,14 @@ void tile(const tile_args& args) {
         _mm_prefetch(reinterpret_cast<const char*>(ahead + s * stream + line * gap), _MM_HINT_T0);
     }
 #pragma GCC unroll 8
-    for (std::size_t u = 0; u < k_unroll; ++u) {
-#pragma GCC unroll 8
-      for (unsigned s = 0; s < Streams; ++s) {
-        __m256 w_low;
-        __m256 w_high;
-        weights.load(w + s * stream + u * k_step, w_low, w_high);
-#pragma GCC unroll 8
-        for (unsigned r = 0; r < Rows; ++r)
-          multiply(x + u * Rows + r, w_low, w_high, low[s][r], high[s][r]);
-      }
-    }
+    for (std::size_t u = 0; u < k_unroll; ++u)
+      step(weights, x + u * Rows, w + u * k_step, stream, low, high);
     x += k_unroll * Rows;
     w += k_unroll * k_step;
     ahead += move;
   }
   for (std::size_t rest = args.depth % k_unroll; rest != 0; --rest) {
-#pragma GCC unroll 8
-    for (unsigned s = 0; s < Streams; ++s) {
-      __m256 w_low;
-      __m256 w_high;
-      weights.load(w + s * stream, w_low, w_high);
-#pragma GCC unroll 8
-      for (unsigned r = 0; r < Rows; ++r) multiply(x + r, w_low, w_high, low[s][r], high[s][r]);
-    }
+    step(weights, x, w, stream, low, high);
     x += Rows;
     w += k_step;
   }

@@ -27,22 +27,28 @@ void append_block(const expert_call& call, std::size_t first, std::size_t rows, 
            .first_row = w.row_count,
            .rows = static_cast<std::uint32_t>(rows),
            .first_tile = w.tile_count,
-           .tiles = 0};
+           .tiles = cut_tiles(w.row_count, static_cast<std::uint32_t>(rows),
+                              w.tiles.subspan(w.tile_count))};
+  w.tile_count += block.tiles;
   for (const expert_entry& entry : call.entries.subspan(first, rows))
     w.rows[w.row_count++] = {.in = input_of(call, entry),
                              .out = output_of(call, entry),
                              .weight = entry.weight,
                              .lora = lora_of(call, entry)};
-  for (std::size_t left = rows; left > 0; ++block.tiles) {
-    const std::size_t tile_rows = even_part(left, k_tile_rows_max);
-    w.tiles[w.tile_count++] = {
-        .first_row = block.first_row + static_cast<std::uint32_t>(rows - left),
-        .rows = static_cast<std::uint32_t>(tile_rows)};
-    left -= tile_rows;
-  }
 }
 
 }  // namespace
+
+std::uint32_t cut_tiles(std::uint32_t first_row, std::uint32_t rows,
+                        std::span<wave_tile> tiles) noexcept {
+  std::uint32_t count = 0;
+  for (std::uint32_t left = rows; left > 0;) {
+    const auto tile_rows = static_cast<std::uint32_t>(even_part(left, k_tile_rows_max));
+    tiles[count++] = {.first_row = first_row + rows - left, .rows = tile_rows};
+    left -= tile_rows;
+  }
+  return count;
+}
 
 std::size_t next_wave(const expert_call& call, std::size_t first, wave& w) noexcept {
   MOETIER_ASSERT(first < call.entries.size());

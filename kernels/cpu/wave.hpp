@@ -38,10 +38,15 @@ struct wave {
   std::span<wave_row> rows;  // capacity; `row_count` of them are in use, and so on
   std::span<wave_tile> tiles;
   std::span<wave_block> blocks;
+  bool adapted = false;  // some row of the call may have an adapter
   std::uint32_t row_count = 0;
   std::uint32_t tile_count = 0;
   std::uint32_t block_count = 0;
 };
+
+// Cuts `rows` rows, at most k_block_rows_max, into tiles of about equal size; returns how many.
+std::uint32_t cut_tiles(std::uint32_t first_row, std::uint32_t rows,
+                        std::span<wave_tile> tiles) noexcept;
 
 // Fills `w` from the entries at `first` and returns the first entry of the next wave. Requires:
 // first < entries, checked by check_entries(); the three capacities are equal and hold either a

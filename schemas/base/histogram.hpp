@@ -75,7 +75,8 @@ inline constexpr std::array<std::uint64_t, 10> k_event_bounds_ns{
     1'000'000,   2'000'000,   5'000'000,   20'000'000,    50'000'000,
     100'000'000, 300'000'000, 600'000'000, 1'000'000'000, 5'000'000'000};
 // Rows, experts, sessions: things that are counted.
-inline constexpr std::array<std::uint64_t, 12> k_count_bounds{1,  2,   4,   8,   16,   32,
-                                                              64, 128, 256, 512, 1024, 4096};
+inline constexpr std::array<std::uint64_t, 10> k_count_bounds{1,   4,   16,  32,   64,
+                                                              128, 256, 512, 1024, 4096};
+inline constexpr std::array<std::uint64_t, 5> k_session_bounds{1, 2, 4, 8, 16};
 
 }  // namespace moetier

@@ -220,9 +220,10 @@ void put(messages::Heartbeat::Builder b, const heartbeat& v) {
   b.setEngineTick(v.engine_tick);
   b.setTicketsEnded(v.tickets_ended);
   b.setOldestBatch(v.oldest_batch_ns);
+  b.setDevice(static_cast<std::uint8_t>(v.device));
 }
 
-heartbeat take(messages::Heartbeat::Reader r, field_check&) {
+heartbeat take(messages::Heartbeat::Reader r, field_check& check) {
   heartbeat v;
   v.incarnation = incarnation_id(r.getIncarnation());
   v.sequence = r.getSequence();
@@ -231,6 +232,8 @@ heartbeat take(messages::Heartbeat::Reader r, field_check&) {
   v.engine_tick = r.getEngineTick();
   v.tickets_ended = r.getTicketsEnded();
   v.oldest_batch_ns = r.getOldestBatch();
+  check.require(r.getDevice() <= static_cast<std::uint8_t>(device_state::lost), "heartbeat.device");
+  v.device = static_cast<device_state>(r.getDevice());
   return v;
 }
 
@@ -238,10 +241,13 @@ void put(messages::HeartbeatAnswer::Builder b, const heartbeat_answer& v) {
   b.setSequence(v.sequence);
   b.setEpoch(v.epoch.value);
   b.setGeneration(v.generation.value);
+  b.setLog(static_cast<std::uint8_t>(v.log));
 }
 
-heartbeat_answer take(messages::HeartbeatAnswer::Reader r, field_check&) {
-  return {r.getSequence(), epoch_number(r.getEpoch()), generation_number(r.getGeneration())};
+heartbeat_answer take(messages::HeartbeatAnswer::Reader r, field_check& check) {
+  check.require(r.getLog() <= static_cast<std::uint8_t>(log_threshold::off), "heartbeatAnswer.log");
+  return {r.getSequence(), epoch_number(r.getEpoch()), generation_number(r.getGeneration()),
+          static_cast<log_threshold>(r.getLog())};
 }
 
 void put(messages::LoadReport::Builder b, const load_report& v) {
@@ -296,6 +302,14 @@ adapter_state take(messages::AdapterState::Reader r, field_check& check) {
           take_text(r.getText(), k_text_bytes_max, "adapterState.text", check)};
 }
 
+void put(messages::Probe::Builder b, const probe& v) {
+  b.setEpoch(v.epoch.value);
+  b.setIncarnation(v.incarnation.value);
+}
+probe take(messages::Probe::Reader r, field_check&) {
+  return {epoch_number(r.getEpoch()), incarnation_id(r.getIncarnation())};
+}
+
 // --- kinds: a message's place in the variant is its kind less one ---
 
 template <class Value>
@@ -325,6 +339,7 @@ MOETIER_MESSAGE(leaving, Leaving);
 MOETIER_MESSAGE(load_adapter, LoadAdapter);
 MOETIER_MESSAGE(drop_adapter, DropAdapter);
 MOETIER_MESSAGE(adapter_state, AdapterState);
+MOETIER_MESSAGE(probe, Probe);
 #undef MOETIER_MESSAGE
 
 using take_function = message (*)(capnp::MessageReader&, field_check&);

@@ -10,9 +10,9 @@
 // decision comes `commit`, answered `committed`. `abort` before the decision undoes a prepare.
 // `release` frees what a committed plan no longer names, answered `released`. Sources come and go
 // by `attach_source` / `source_attached` and `detach_source`. `heartbeat` and `heartbeat_answer`
-// run both ways all the time; `load_report` carries counts; `leaving` announces a worker's orderly
-// end. In a tier that runs adapters they come and go by `load_adapter` and `drop_adapter`;
-// `adapter_state` tells how a load ended. Thread: any (values).
+// run both ways all the time, and `probe` asks for a beat at once; `load_report` carries counts;
+// `leaving` announces a worker's orderly end. In a tier that runs adapters they come and go by
+// `load_adapter` and `drop_adapter`; `adapter_state` tells how a load ended. Thread: any (values).
 
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +39,22 @@ enum class generation_state : std::uint8_t {
   prepared = 1,
   serving = 2,
   draining = 3
+};
+
+enum class device_state : std::uint8_t {
+  none = 0,  // the processor computes
+  sound = 1,
+  lost = 2  // it failed: this process computes nothing more and is about to end
+};
+
+// The least severe line that a worker writes, once somebody has set it while the tier runs.
+enum class log_threshold : std::uint8_t {
+  as_configured = 0,
+  debug = 1,
+  info = 2,
+  warn = 3,
+  error = 4,
+  off = 5
 };
 
 struct held_generation {
@@ -202,12 +218,14 @@ struct heartbeat {  // worker -> coordinator
       0;  // rises while the engine turns; a beat whose tick stands still counts as missed
   std::uint64_t tickets_ended = 0;
   std::uint64_t oldest_batch_ns = 0;  // age of the oldest call in the engine; 0 = idle
+  device_state device = device_state::none;
   bool operator==(const heartbeat&) const = default;
 };
 struct heartbeat_answer {
   std::uint64_t sequence = 0;
   epoch_number epoch;
   generation_number generation;  // newest committed
+  log_threshold log = log_threshold::as_configured;
   bool operator==(const heartbeat_answer&) const = default;
 };
 struct load_report {  // worker -> coordinator, once a second while anything changed
@@ -241,10 +259,15 @@ struct adapter_state {
   std::string text;  // when not loaded
   bool operator==(const adapter_state&) const = default;
 };
+struct probe {  // coordinator -> worker: a source found it late; it beats at once
+  epoch_number epoch;
+  incarnation_id incarnation;
+  bool operator==(const probe&) const = default;
+};
 
-using message =
-    std::variant<hello, welcome, refused, prepare, prepared, abort_plan, commit, committed, release,
-                 released, attach_source, source_attached, detach_source, heartbeat,
-                 heartbeat_answer, load_report, leaving, load_adapter, drop_adapter, adapter_state>;
+using message = std::variant<hello, welcome, refused, prepare, prepared, abort_plan, commit,
+                             committed, release, released, attach_source, source_attached,
+                             detach_source, heartbeat, heartbeat_answer, load_report, leaving,
+                             load_adapter, drop_adapter, adapter_state, probe>;
 
 }  // namespace moetier::control

@@ -111,7 +111,7 @@ expected<model_reading> read_fields(const config_fields& whole, const config_fie
                          "the number of experts"),
            model.experts, problem) &&
       take(top_k_of(config, kin, model.experts), model.top_k, problem) &&
-      take(config.count(kin.layers_key, {1, k_layers_max}), model.layers_total, problem) &&
+      take(layers_total_of(config, kin), model.layers_total, problem) &&
       take(moe_layers_of(config, kin, model.layers_total), model.moe_layers, problem) &&
       take(hashed_layers_of(config, kin, model), form.hashed, problem) &&
       take(routing_of(config, kin, model), model.routing, problem) &&

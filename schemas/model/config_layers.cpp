@@ -14,6 +14,8 @@ namespace {
 using json = nlohmann::json;
 using layer_flags = std::vector<bool>;
 
+constexpr std::string_view k_block_types = "layers_block_type";
+
 // A list with an entry for each layer, or more where it goes on behind the last.
 expected<const json*> list_by_layer(const config_fields& config, std::string_view key,
                                     std::uint32_t layers) {
@@ -147,7 +149,7 @@ expected<layer_flags> pattern(const config_fields& config, std::uint32_t layers)
   constexpr std::string_view k_letters = "hybrid_override_pattern";
   constexpr std::array<std::string_view, 1> k_moe{"moe"};
   const json* const letters = config.find(k_letters);
-  if (letters == nullptr) return by_names(config, "layers_block_type", {}, k_moe, layers);
+  if (letters == nullptr) return by_names(config, k_block_types, {}, k_moe, layers);
   const std::string text = letters->is_string() ? letters->get<std::string>() : std::string();
   if (text.size() != layers || text.find_first_not_of("ME*-") != std::string::npos)
     return unsupported_field(config.name(k_letters), shown_value(letters),
@@ -198,6 +200,16 @@ expected<layer_flags> flags_of(const config_fields& config, const family& kin,
 }
 
 }  // namespace
+
+expected<std::uint32_t> layers_total_of(const config_fields& config, const family& kin) {
+  if (kin.layers == layer_rule::pattern && config.find(kin.layers_key) == nullptr) {
+    // The transformers library leaves the number to the list of the layers' kinds.
+    const json* const kinds = config.find(k_block_types);
+    if (kinds != nullptr && kinds->is_array() && !kinds->empty() && kinds->size() <= k_layers_max)
+      return static_cast<std::uint32_t>(kinds->size());
+  }
+  return config.count(kin.layers_key, {1, k_layers_max});
+}
 
 expected<std::vector<layer_id>> moe_layers_of(const config_fields& config, const family& kin,
                                               std::uint32_t layers) {

@@ -10,6 +10,9 @@
 
 namespace moetier {
 
+// How many decoder layers there are.
+expected<std::uint32_t> layers_total_of(const config_fields& config, const family& kin);
+
 expected<std::vector<layer_id>> moe_layers_of(const config_fields& config, const family& kin,
                                               std::uint32_t layers);
 

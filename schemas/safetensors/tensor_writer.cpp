@@ -91,6 +91,7 @@ expected<void> write_tensors(const std::string& path, std::span<const tensor_to_
   auto text = header_text(tensors, order, metadata);
   if (!text) return unexpected_error(std::move(text.error()));
   if (text->size() > k_safetensors_header_bytes_max)
+    // style: allow error_text: the caller's own file
     return fail(reason::limit_exceeded, fmt::format("the header of {} in bytes", path),
                 text->size(), k_safetensors_header_bytes_max);
 

@@ -11,7 +11,8 @@
 //        session u32, sender_incarnation u32 (low half) 72  layer u16, micro_batch u16, chunk u16,
 //        chunk_count u16, repeat_idx u16, repeat_count u16, stamp u32 88  rows u32, row_bytes u32
 //        (all payload strides), payload_bytes u64 104 payload_check u32 (CRC32C, 0 = off),
-//        budget_us u32, extension_bytes u32, extension_tag u32, zero u64
+//        budget_us u32 (a return: ns that its rows were held, saturating), extension_bytes u32,
+//        extension_tag u32, zero u64
 // Thread: any.
 
 #include <array>

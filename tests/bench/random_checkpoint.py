@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes a checkpoint of DeepSeek-V3's shape with random weights: one MoE layer, FP8 in blocks of 128x128, so that a tier can
-be measured at full size on a machine that has no such model.
+"""Writes a checkpoint of DeepSeek-V3's shape with random weights: one MoE layer, FP8 in blocks of 128x128, so that
+a tier can be measured at full size on a machine that has no such model.
 
     random_checkpoint.py DIR [--experts 32] [--hidden 7168] [--intermediate 2048] [--top-k 8]
 
-With the defaults it holds what one of eight workers holds: 1.4 GB. Weights are normal with the deviation that keeps a row's
-size; every matrix is a window into one block of random codes, so writing takes as long as the disk does.
+With the defaults it holds what one of eight workers holds: 1.4 GB. Weights are normal with the deviation that keeps
+a row's size; every matrix is a window into one block of random codes, so writing takes as long as the disk does.
 """
 import argparse
 import json
@@ -44,7 +44,8 @@ def main():
     random = np.random.default_rng(1)
     a.directory.mkdir(parents=True, exist_ok=True)
     (a.directory / "config.json").write_text(json.dumps({
-        "model_type": "deepseek_v3", "hidden_act": "silu", "hidden_size": a.hidden, "moe_intermediate_size": a.intermediate,
+        "model_type": "deepseek_v3", "hidden_act": "silu", "hidden_size": a.hidden,
+        "moe_intermediate_size": a.intermediate,
         "first_k_dense_replace": 0, "num_hidden_layers": 1, "moe_layer_freq": 1, "n_routed_experts": a.experts,
         "n_shared_experts": 0, "num_experts_per_tok": a.top_k, "n_group": 1, "topk_group": 1, "topk_method": "noaux_tc",
         "scoring_func": "sigmoid", "norm_topk_prob": True, "routed_scaling_factor": 2.5, "torch_dtype": "bfloat16",
@@ -66,7 +67,8 @@ def main():
             entries[name + "_scale_inv"] = ("F32", blocks, lambda scale=scale: scale.tobytes())
     entries[prefix + "gate.weight"] = ("F32", [a.experts, a.hidden], lambda: (
         random.standard_normal((a.experts, a.hidden)) / np.sqrt(a.hidden)).astype(np.float32).tobytes())
-    entries[prefix + "gate.e_score_correction_bias"] = ("F32", [a.experts], lambda: np.zeros(a.experts, np.float32).tobytes())
+    entries[prefix + "gate.e_score_correction_bias"] = ("F32", [a.experts],
+                                                        lambda: np.zeros(a.experts, np.float32).tobytes())
 
     header, at = {}, 0
     for name, (dtype, shape, _) in entries.items():

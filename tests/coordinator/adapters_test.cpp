@@ -67,8 +67,7 @@ TEST(coordinator_adapters, the_same_load_again_changes_nothing_and_another_path_
   EXPECT_EQ(b.snapshot(), before);
   b.load(3, "red", "/other");
   EXPECT_EQ(b.answer_of(3),
-            "the adapter's name is red; allowed: one that is not in use; red is "
-            "loaded from /red");
+            "the adapter's name is red; allowed: one that is not in use for another path");
   b.load(4, "", "/red");
   EXPECT_EQ(b.answer_of(4),
             "the adapter's name is not a name; allowed: 1 to 64 printable ASCII characters");

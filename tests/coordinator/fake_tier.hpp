@@ -138,7 +138,7 @@ class fake_tier final : public control_port {
   }
   void on(const resume_session& e) {
     held* const s = find(e.session, e.incarnation);
-    if (s == nullptr) {
+    if (s == nullptr || (!e.tenant.empty() && e.tenant != s->request.tenant)) {
       return sink_->on_answer(
           answer_session{e.token, fail(reason::session_unknown, e.session.value)});
     }
@@ -181,13 +181,14 @@ class fake_tier final : public control_port {
 // A server over a tier, on a port that stays the same when it is started anew.
 class served final {
  public:
-  explicit served(fake_tier& tier, gateway* thin = nullptr) : tier_(tier), gateway_(thin) {
+  explicit served(fake_tier& tier, gateway* thin = nullptr, rpc_options wish = {})
+      : options(std::move(wish)), tier_(tier), gateway_(thin) {
     start();
   }
   ~served() { stop(); }
 
   void start() {
-    server = std::make_unique<rpc_server>(tier_, gateway_, tls_files{});
+    server = std::make_unique<rpc_server>(tier_, gateway_, options);
     tier_.sink(server.get());
     const auto bound = server->start(fmt::format("127.0.0.1:{}", port));
     if (!bound) std::abort();
@@ -199,7 +200,9 @@ class served final {
     server.reset();
   }
   std::string address() const { return fmt::format("127.0.0.1:{}", port); }
+  std::string admin_address() const { return "unix:" + options.admin_socket; }
 
+  const rpc_options options;
   std::unique_ptr<rpc_server> server;
   std::uint16_t port = 0;
 

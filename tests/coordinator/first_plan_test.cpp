@@ -167,6 +167,21 @@ TEST(coordinator_first_plan, an_infeasible_placement_is_said_and_the_process_liv
             std::string::npos);
 }
 
+TEST(coordinator_first_plan, an_infeasible_placement_ends_a_process_that_is_told_not_to_wait) {
+  bench b;
+  b.options.model = small_model(9);
+  b.options.ends_when_infeasible = true;
+  b.start();
+  b.join("a", 11);
+  EXPECT_TRUE(b.all<stopped>().empty());
+  b.join("b", 12);
+  ASSERT_EQ(b.all<stopped>().size(), 1u);
+  EXPECT_TRUE(b.all<stopped>()[0].failed);
+  EXPECT_EQ(b.all<stopped>()[0].cause, reason::partition_invalid);
+  EXPECT_NE(b.all<stopped>()[0].why.find("9 experts cannot be divided over 2 workers"),
+            std::string::npos);
+}
+
 TEST(coordinator_first_plan, workers_without_a_wish_get_the_even_partition) {
   bench b(3);
   b.start();

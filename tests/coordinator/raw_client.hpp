@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 #include <cstdlib>
 #include <vector>
 
@@ -46,7 +47,10 @@ inline bool is_closed_after(int fd, const std::vector<std::uint32_t>& words) {
 
 class raw_client final {
  public:
-  explicit raw_client(std::uint16_t port) : wire(loop, connect_to(port)) {}
+  explicit raw_client(std::uint16_t port) : wire(loop, client::clear_channel(connect_to(port))) {}
+
+  raw_client(const tls::credential_ptr& own, std::uint16_t port)
+      : wire(loop, proved(loop, *own, port)) {}
 
   rpc::Tier::Client& tier() { return wire.tier(); }
   template <class Request>
@@ -64,6 +68,14 @@ class raw_client final {
   static std::string refusal(const Response& response) {
     const auto result = client::read_status(response.getStatus());
     return result ? "" : result.error().text;
+  }
+
+  static std::unique_ptr<client::byte_channel> proved(client::rpc_loop& loop,
+                                                      const tls::credential& own,
+                                                      std::uint16_t port) {
+    auto channel = client::tls_channel::connect(own, connect_to(port), "127.0.0.1");
+    if (!channel->shake_hands(loop).wait(loop.scope())) std::abort();
+    return channel;
   }
 
   client::rpc_loop loop;

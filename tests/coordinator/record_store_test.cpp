@@ -105,6 +105,7 @@ TEST_F(record_store_test, the_newest_file_cut_at_any_byte_leaves_the_one_before)
     auto store = record_store::open(directory_);
     ASSERT_TRUE(store.has_value()) << bytes;
     EXPECT_EQ((*store)->stored(), value(2)) << bytes;
+    EXPECT_TRUE((*store)->damage().starts_with("record.1: ")) << (*store)->damage();
   }
 }
 
@@ -132,6 +133,12 @@ TEST_F(record_store_test, writing_goes_on_over_the_bad_file_and_never_over_the_g
   auto store = record_store::open(directory_);
   ASSERT_TRUE(store.has_value());
   EXPECT_EQ((*store)->stored(), value(9));
+  EXPECT_NE((*store)->damage(), "");
+}
+
+TEST_F(record_store_test, whole_files_have_no_damage) {
+  write_three();
+  EXPECT_EQ((*record_store::open(directory_))->damage(), "");
 }
 
 TEST_F(record_store_test, two_bad_files_stop_the_start) {
@@ -139,7 +146,7 @@ TEST_F(record_store_test, two_bad_files_stop_the_start) {
   write(file(0), {'x'});
   write(file(1), {'y'});
   EXPECT_EQ(refusal(),
-            "durable state: no whole record is left (durable state: a file is cut short)");
+            "durable state: no whole record is left (record.1: durable state: a file is cut short)");
 }
 
 TEST_F(record_store_test, a_torn_first_write_is_no_record_at_all) {

@@ -152,6 +152,27 @@ TEST(coordinator_resolving, the_choice_outlives_the_coordinator) {
   EXPECT_EQ(b.snapshot()->backend, "moetier.cpu.avx2.none");
 }
 
+TEST(coordinator_resolving, a_setting_that_the_committed_plan_outranks_is_said) {
+  const auto said = [](auto&& change) {
+    bench b;
+    b.serve();
+    change(b.options);
+    b.restart();
+    std::string all;
+    for (const log_event& e : b.all<log_event>()) {
+      if (e.event == "setting_unused") all += e.detail + "\n";
+    }
+    return all;
+  };
+  EXPECT_EQ(said([](core_options&) {}), "");
+  EXPECT_EQ(said([](core_options& o) { o.backend_force = "cpu_ref"; }),
+            "backend.force is CPU_REF, and the plan of the durable record keeps AUTO; a new "
+            "coordinator.state_dir starts with the setting\n");
+  EXPECT_EQ(said([](core_options& o) { o.quantise = quant_kind::mxfp4; }),
+            "model.quantise is mxfp4, and the plan of the durable record keeps none; a new "
+            "coordinator.state_dir starts with the setting\n");
+}
+
 TEST(coordinator_resolving, shared_experts_are_held_unless_switched_off) {
   for (const bool hold : {true, false}) {
     bench b;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/fake_tier.hpp"
+#include "tests/transport/tls/toy_authority.hpp"
 #include "transport/client/link/tier_link.hpp"
 
 namespace moetier::coordinator {
@@ -256,7 +257,7 @@ TEST(rpc_connect, gives_up_by_its_limit_when_nobody_listens_or_answers) {
   const auto nonsense = client::connect("no port here", k_patience);
   ASSERT_FALSE(nonsense);
   EXPECT_EQ(nonsense.error().text,
-            "address is no port here; allowed: host:port with a port of 0 to 65535");
+            "address is no port here; allowed: host:port with a port of 0 to 65535, or unix:PATH");
 }
 
 TEST(rpc_connect, without_patience_a_refused_connection_is_told_at_once) {
@@ -316,15 +317,11 @@ TEST(rpc_server_start, refuses_what_it_may_not_listen_on) {
   rpc_server open_to_all(tier, nullptr, {});
   const auto refused = open_to_all.start("0.0.0.0:0");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().text,
-            "setting rpc.listen is 0.0.0.0:0; allowed: a loopback address while there are no "
-            "certificates");
+  EXPECT_EQ(
+      refused.error().text,
+      "setting coordinator.rpc_listen is 0.0.0.0:0; allowed: a loopback address while there are no "
+      "certificates");
   EXPECT_EQ(refused.error().why, reason::config_invalid);
-
-  rpc_server with_tls(tier, nullptr, {.certificate = "c", .key = "k", .authority = "a"});
-  const auto tls = with_tls.start("127.0.0.1:0");
-  ASSERT_FALSE(tls);
-  EXPECT_EQ(tls.error().text, "TLS on the RPC address is not enabled");
   tier.sink(nullptr);
 }
 
@@ -335,7 +332,11 @@ TEST_F(rpc_session, adapters_are_loaded_and_dropped_by_name_and_answered_with_th
                           .listed = true,
                           .workers = {"worker@1"},
                           .problem = ""}};
-  const auto link = link_to(server);
+  tls::toy::scratch_folder folder;
+  rpc_options options;
+  options.admin_socket = folder.at("admin.sock");
+  const served apart(tier, nullptr, options);
+  const auto link = *client::connect(apart.admin_address(), k_patience);
   const auto loaded = link->load_adapter("red", "/red", k_patience);
   ASSERT_TRUE(loaded) << loaded.error().text;
   ASSERT_EQ(tier.loads.size(), 1u);
@@ -367,7 +368,8 @@ TEST_F(rpc_session, documents_name_their_schema_and_are_made_from_the_view) {
   const auto placement = link->document(client::admin_document::placement, k_patience);
   ASSERT_TRUE(placement) << placement.error().text;
   EXPECT_EQ(placement->rfind(R"({"schema":"moetier.placement/1",)", 0), 0u) << *placement;
-  EXPECT_NE(placement->find(R"("plan":{"format":1)"), std::string::npos) << *placement;
+  EXPECT_NE(placement->find(R"("plan":{"schema":"moetier.plan_file/1")"), std::string::npos)
+      << *placement;
 }
 
 }  // namespace

@@ -183,8 +183,9 @@ class PackageTest(unittest.TestCase):
             self.session(deadline_class=urgency).close()
         self.assert_refused(moetier.Invalid, "return_mode is 'sum'; allowed: partial, exact", self.tier.session,
                             return_mode="sum")
-        self.assert_refused(moetier.Unsupported, "tls is not enabled", moetier.connect, "tier:1",
-                            tls=moetier.Tls("cert", "key", "ca"))
+        self.assert_refused(moetier.Invalid, "tls key is null; allowed: the path of a PEM file", moetier.connect,
+                            "tier:1", tls=moetier.Tls("cert", None, "ca"))
+        moetier.connect("tier:1", tls=moetier.Tls("cert", "key", "ca")).close()
         x, ids, w = inputs(4)
         with self.session().step(stream=7) as step:
             self.assert_refused(moetier.Unsupported, "a stream for tensors in host memory is not enabled", step.submit,
@@ -281,6 +282,11 @@ class PackageTest(unittest.TestCase):
         with session.step() as step:
             step.forward(2, x, ids=ids, weights=w)
         self.assertEqual((session.stats.calls, session.stats.tokens, session.stats.failures), (1, 4, 0))
+        granted = self.session(max_tokens=8, micro_batches=3)
+        self.assertEqual((granted.stats.max_tokens, granted.stats.micro_batches), (8, 3))
+        self.assertGreater(session.stats.max_tokens, 0)  # the tier's limit, where none was asked for
+        self.assertEqual((granted.tier, granted.top_k, granted.gate, granted.shared_experts),
+                         (self.tier, K, "client", "client"))
         self.assertIsNone(session.next_event())
         self.assertGreaterEqual(session.fileno(), 0)
         session.ack_generation(1)

@@ -1,5 +1,5 @@
-"""Adapters of routed experts through the whole tier: loaded, listed and dropped by admin calls, chosen per token. Outputs
-are compared with float64 where the adapter is folded into the experts' matrices."""
+"""Adapters of routed experts through the whole tier: loaded, listed and dropped by admin calls, chosen per token.
+Outputs are compared with float64 where the adapter is folded into the experts' matrices."""
 import json
 import pathlib
 import shutil
@@ -229,7 +229,8 @@ class Adapters(unittest.TestCase):
                 done = self.load(tier, name, f"{self.folder}/{name}", check=False)
                 self.assertEqual(7, done.returncode, done.stderr)
                 self.refused(done, "adapter_refused", f"adapter {name} is not loaded: worker worker@")
-            self.refused(self.load(tier, "absent", f"{self.folder}/absent", check=False), "adapter_refused", "cannot read")
+            self.refused(self.load(tier, "absent", f"{self.folder}/absent", check=False), "adapter_refused",
+                         "cannot read")
             self.assertEqual([], self.listed(tier)["adapters"])
             random_adapter(f"{self.folder}/good", "qwen3_moe", oracle.tensors, 0, 4)
             self.load(tier, "good", f"{self.folder}/good")

@@ -43,11 +43,12 @@ def other_model(folder):
 class Up:
     """A running `moetier up -o json` and its ready line."""
 
-    def __init__(self, *arguments, workers=2):
+    def __init__(self, *arguments, workers=2, environment=None):
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [str(BIN / "moetier"), "up", "--model", str(MODEL), "--workers", str(workers), "--rpc-port", "0",
-             "-o", "json", *arguments], stdout=subprocess.PIPE, stderr=self.log)
+             "-o", "json", *arguments], stdout=subprocess.PIPE, stderr=self.log,
+            env={**os.environ, **(environment or {})})
         line = self.process.stdout.readline()
         if not line:
             raise AssertionError(f"up ended with {self.process.wait()}: {self.log_text()[-3000:]}")
@@ -207,7 +208,8 @@ class Refusals(unittest.TestCase):
         self.refuse(2, "setting worker.slots is 'x'", "worker", "--slots", "x")
         self.refuse(2, "MOETIER_WORKER_SLOTS", "worker", environment={"MOETIER_WORKER_SLOTZ": "1"})
         self.refuse(2, "setting model.path is not set", "up")
-        self.refuse(2, "setting worker.device is 'gpu'; allowed: auto, cpu, cuda or cuda:N", "worker", "--device", "gpu")
+        self.refuse(2, "setting worker.device is 'gpu'; allowed: auto, cpu, cuda or cuda:N", "worker", "--device",
+                    "gpu")
         self.refuse(2, "on loopback", "coordinator", "--control-listen", "0.0.0.0:7401")
         self.refuse(2, "not enabled", "coordinator", "--set", "security.cert=a.pem")
 
@@ -222,6 +224,50 @@ class Refusals(unittest.TestCase):
         self.refuse(7, "cannot read", "up", "--model", "/nowhere", "--rpc-port", "0")
         self.refuse(7, "cannot read", "worker", "--model", "/nowhere", "--http-listen", "127.0.0.1:0")
         self.refuse(7, "/nowhere.json", "up", "--model", str(MODEL), "--placement", "/nowhere.json", "--rpc-port", "0")
+
+    def test_a_plan_that_fits_no_tier_of_this_model_is_4_before_anybody_joins(self):
+        with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile("w", suffix=".json") as plan:
+            counts = pathlib.Path(folder) / "counts.csv"
+            counts.write_text("layer,e0,e1,e2,e3\n0,4,3,2,1\n1,1,2,3,4\n")
+            made = subprocess.run([str(BIN / "moetier"), "plan", "--counts", str(counts), "--workers", "2", "--out",
+                                   folder + "/plan.json"], capture_output=True, text=True, timeout=30)
+            self.assertEqual(0, made.returncode, made.stderr)
+            listen = [word for flag in ("--rpc-listen", "--control-listen", "--http-listen")
+                      for word in (flag, "127.0.0.1:0")]
+            misfit = ("--model", str(MODEL), "--placement", folder + "/plan.json")
+            self.refuse(4, "placement: ", "coordinator", *misfit, "--state-dir", folder + "/s", *listen)
+            self.refuse(4, "placement: ", "up", *misfit, "--rpc-port", "0")
+
+    def test_what_can_never_be_ready_ends_up_with_its_code_and_a_sentence(self):
+        up = ("up", "--model", str(MODEL), "--rpc-port", "0")
+        self.refuse(4, "no backend: ", *up, "--backend", "sm90_bf16")
+        self.refuse(4, "the expert store needs ", *up, "--memory", "1MiB")
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model"
+            shutil.copytree(MODEL, model)
+            tensors = bytearray((model / "model.safetensors").read_bytes())
+            header = json.loads(tensors[8:8 + int.from_bytes(tensors[:8], "little")])
+            first = min(value["data_offsets"][0] for name, value in header.items() if ".experts." in name)
+            at = 8 + int.from_bytes(tensors[:8], "little") + first
+            tensors[at:at + 2] = b"\xc0\x7f"  # NaN in bf16
+            (model / "model.safetensors").write_bytes(tensors)
+            damaged = ("up", "--model", str(model), "--rpc-port", "0")
+            self.refuse(7, "1 elements that are not finite", *damaged)
+            with Up("--set", f"model.path={model}", "--set", "model.nonfinite=serve", workers=1) as served:
+                self.assertEqual(0, served.end()[0])
+
+    def test_a_killed_ups_temporary_state_is_gone_after_the_next_start(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            environment = {"TMPDIR": scratch}
+            with Up(workers=1, environment=environment) as up:
+                self.assertEqual(1, len(list(pathlib.Path(scratch).glob("moetier-up-*"))))
+                up.process.kill()
+                up.process.wait()
+            self.assertEqual(1, len(list(pathlib.Path(scratch).glob("moetier-up-*"))))
+            with Up(workers=1, environment=environment) as up:
+                self.assertEqual(1, len(list(pathlib.Path(scratch).glob("moetier-up-*"))))
+                self.assertEqual(0, up.end()[0])
+            self.assertEqual([], list(pathlib.Path(scratch).glob("moetier-up-*")))
 
     def test_a_bad_input_file_is_7_and_bad_words_about_it_2(self):
         with tempfile.NamedTemporaryFile() as file:

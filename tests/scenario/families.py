@@ -100,7 +100,8 @@ class Families(unittest.TestCase):
                 shared = not np.array_equal(block, wanted)
                 if shared and name not in NO_SHARED:
                     for mode, via in (("partial", "direct"), ("exact", "gateway")):
-                        got = self.forward(tier, folder, layer, inputs, "--shared-experts", "tier", "--return-mode", mode,
+                        got = self.forward(tier, folder, layer, inputs, "--shared-experts", "tier",
+                                           "--return-mode", mode,
                                            "--via", via)
                         figures["block"] = max(figures["block"], relative_error(got["output"], block))
                 else:

@@ -37,7 +37,8 @@ def write_call(path, ids):
     header, data = {}, b""
     for name, tensor in rows.items():
         kind = {np.dtype(np.float32): "F32", np.dtype(np.int32): "I32"}[tensor.dtype]
-        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + tensor.nbytes]}
+        header[name] = {"dtype": kind, "shape": list(tensor.shape),
+                        "data_offsets": [len(data), len(data) + tensor.nbytes]}
         data += tensor.tobytes()
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)

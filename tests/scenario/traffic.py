@@ -45,6 +45,7 @@ class Traffic(threading.Thread):
         self.join(timeout=20)
         if self.is_alive():
             raise AssertionError("a call never ended")
+        self.stats = self.session.stats
         try:
             self.session.close()
         except moetier.Unavailable:

@@ -146,10 +146,12 @@ class author final {
         m.engine_tick = number();
         m.tickets_ended = number();
         m.oldest_batch_ns = number();
+        m.device = static_cast<device_state>(below(3));
         return m;
       }
       case 14:
-        return heartbeat_answer{number(), epoch_number(number()), generation_number(number())};
+        return heartbeat_answer{number(), epoch_number(number()), generation_number(number()),
+                                static_cast<log_threshold>(number() % 6)};
       case 15: {
         load_report m;
         m.incarnation = incarnation_id(number());
@@ -163,7 +165,8 @@ class author final {
       case 16: return leaving{incarnation_id(number())};
       case 17: return load_adapter{epoch_number(number()), adapter()};
       case 18: return drop_adapter{epoch_number(number()), number32()};
-      default: return adapter_state{incarnation_id(number()), number32(), coin(), text(0, 1024)};
+      case 19: return adapter_state{incarnation_id(number()), number32(), coin(), text(0, 1024)};
+      default: return probe{epoch_number(number()), incarnation_id(number())};
     }
   }
 
@@ -259,7 +262,7 @@ TEST(control_codec, a_message_with_sealed_garbage_inside_is_a_value_or_an_error_
           a.coin() ? std::min<std::size_t>(body.size(), 128) : body.size());
       body[a.below(reach)] = static_cast<std::uint8_t>(a.number());
     }
-    const auto kind = static_cast<std::uint16_t>(a.coin() ? m.index() + 1 : a.below(20));
+    const auto kind = static_cast<std::uint16_t>(a.coin() ? m.index() + 1 : a.below(21));
     const auto got = from_segment(kind, body);
     if (!got) {
       ++refused_count;

@@ -25,7 +25,9 @@ void world::start_coordinator() {
   head_.up = true;
   ++head_.life;
   head_.frozen_until = 0;
+  head_.steady_since = clock_.now();
   head_.newest = nullptr;
+  head_.suspicion = nullptr;
   head_.disk_failed = false;
   trace([] { return std::string("coordinator starts"); });
   head_.core = std::make_unique<core>(head_options_, head_.disk);
@@ -110,11 +112,19 @@ bool world::apply(const effect& e) {
     for (std::size_t s = 0; s < services_.size(); ++s) {
       if (services_[s].connected_life == head_.life) tell_snapshot(s, publish->snapshot);
     }
+  } else if (const auto* suspect = std::get_if<tell_suspicion>(&e)) {
+    check(!head_.suspicion || suspect->suspicion->number > head_.suspicion->number,
+          "a suspicion was given an older number");
+    head_.suspicion = suspect->suspicion;
+    for (std::size_t s = 0; s < services_.size(); ++s) {
+      if (services_[s].connected_life == head_.life) tell_suspicion(s, suspect->suspicion);
+    }
   } else if (const auto* granted = std::get_if<answer_session>(&e)) {
     answer(granted->token, granted->grant);
   } else if (const auto* done = std::get_if<answer_done>(&e)) {
     answer(done->token, done->result);
   } else if (const auto* ended = std::get_if<session_ended>(&e)) {
+    check_lapsed(*ended);
     for (std::size_t s = 0; s < services_.size(); ++s) {
       if (services_[s].connected_life != head_.life) continue;
       clock_.after(hop(), [this, s, life = services_[s].life, session = ended->session] {
@@ -160,6 +170,7 @@ void world::check_published(const transport::routing_snapshot& s) {
     check(!before.live || same || s.epoch > last_published_->epoch,
           "a worker is masked before the epoch without it is durable");
   }
+  check_left_out(s);
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const transport::snapshot_worker& shown = s.workers[i];
     if (shown.live) {
@@ -169,6 +180,10 @@ void world::check_published(const transport::routing_snapshot& s) {
                                 host->serving->plan == s.plan),
             "routes to a worker that has not committed");
       check(host == nullptr || host->name == spans[i].name, "routes to a worker of another name");
+      for (const std::uint32_t adapter : s.adapters) {
+        check(host == nullptr || host->adapters.contains(adapter),
+              "an adapter is listed that a live worker does not hold");
+      }
       continue;
     }
     for (std::size_t layer = 0; layer < s.placement.layers().size(); ++layer) {
@@ -231,6 +246,7 @@ void world::check_coordinator() {
   check(v.sessions.size() <= head_options_.sessions_max, "more sessions than allowed");
   check(!v.ready || (v.snapshot && v.lost_experts == 0), "ready without all experts");
   check(v.snapshot == head_.newest, "the view shows another snapshot than was published");
+  check_detection();
   std::set<source_id> places;
   for (const session_view& s : v.sessions) {
     check(places.insert(s.source).second, "two sessions have one source");
@@ -238,6 +254,70 @@ void world::check_coordinator() {
   }
   for (const auto& [token, since] : head_.open_tokens) {
     check(clock_.now() - since < 8 * k_second, "a request is not answered");
+  }
+}
+
+// Whom a snapshot leaves out must have given cause: nobody goes for the coordinator's own stop, for
+// what sources say or before its time, and most at once not before a second one.
+void world::check_left_out(const transport::routing_snapshot& s) {
+  if (!last_published_ || !rates_were_kind_) return;
+  const duration_ns timeout = head_options_.heartbeat_timeout;
+  const duration_ns least = timeout - head_options_.heartbeat_interval - 5 * k_millisecond;
+  std::vector<const worker_host*> still;
+  for (std::size_t i = 0; i < s.workers.size(); ++i) {
+    const transport::snapshot_worker& before = last_published_->workers[i];
+    const bool same = s.workers[i].live && s.workers[i].incarnation == before.incarnation;
+    const worker_host* host = before.live && !same ? find_worker(before.incarnation) : nullptr;
+    if (host == nullptr || host->touched) continue;
+    check(host->was_still, [&] { return host->name + " is left out; nothing happened to it"; });
+    if (head_.newest == nullptr) continue;  // a restart that did not find it has its own clock
+    check(clock_.now() - host->still_since >= least,
+          [&] { return host->name + " is left out before its time"; });
+    still.push_back(host);
+  }
+  for (const worker_host* host : still) {
+    check(
+        still.size() * 2 <= workers_.size() || clock_.now() - host->still_since >= least + timeout,
+        "most workers are left out at once, without a second look");
+  }
+}
+
+// A lease lapses only when its client was not heard for so long while the coordinator listened.
+void world::check_lapsed(const session_ended& ended) {
+  if (ended.why.why != reason::lease_lapsed) return;
+  for (const service_host& host : services_) {
+    if (host.session != ended.session || !host.up || host.connected_life != head_.life) continue;
+    const time_ns since = std::max(host.connected_at, host.frozen_until) + head_options_.lease;
+    check(clock_.now() < since + k_millisecond, [&] {
+      return fmt::format("session {} lapsed though its client kept it", ended.session.value);
+    });
+  }
+}
+
+// Who stands still is left out in time, whatever its link looks like; where most stand still they
+// get a second timeout.
+void world::check_detection() {
+  if (head_.newest == nullptr || rates_.disk_fails > 0) return;
+  const duration_ns timeout = head_options_.heartbeat_timeout;
+  std::size_t others = 0;  // that may be silent too
+  for (const worker_host& host : workers_) {
+    const bool still = clock_.now() < std::max(host.frozen_until, host.stuck_until);
+    others += !host.up || still || host.touched ? 1 : 0;
+  }
+  const bool alone = others <= 1 && workers_.size() > 2;
+  const duration_ns limit = (alone ? timeout : 2 * timeout) + 180 * k_millisecond;
+  for (const transport::snapshot_worker& shown : head_.newest->workers) {
+    const worker_host* host = shown.live ? find_worker(shown.incarnation) : nullptr;
+    if (host == nullptr) continue;
+    const bool frozen = clock_.now() < host->frozen_until;
+    const bool stuck = clock_.now() < host->stuck_until && host->computing;
+    if (!frozen && !stuck) continue;
+    const time_ns since = std::max(frozen ? host->still_since : host->busy_since,
+                                   std::max(host->still_since, head_.steady_since));
+    check(clock_.now() < since || clock_.now() - since <= limit, [&] {
+      return fmt::format("{} stands still for {} ms and is routed to", host->name,
+                         (clock_.now() - since) / k_millisecond);
+    });
   }
 }
 

@@ -16,7 +16,8 @@ constexpr duration_ns k_late_max = 3 * k_second;
 void world::connect(std::size_t w) {
   worker_host& host = workers_[w];
   if (!host.up || host.link || host.ending) return;
-  if (!head_.up) return reconnect_later(w);
+  const bool cut = clock_.now() < std::max(host.cut_up_until, host.cut_down_until);
+  if (!head_.up || cut) return reconnect_later(w);
   link l;
   l.number = ++last_link_;
   l.worker = w;
@@ -46,7 +47,8 @@ std::vector<control::frame> world::damaged(std::vector<control::frame> frames) {
 }
 
 void world::to_coordinator(link& l, const control::message& m) {
-  if (!l.open_here || dice_.chance(rates_.lose)) return;
+  if (!l.open_here || clock_.now() < workers_[l.worker].cut_up_until) return;
+  if (dice_.chance(rates_.lose)) return;
   const auto frames = std::make_shared<std::vector<control::frame>>(damaged(control::encode(m)));
   const auto deliver = [this, number = l.number, life = l.coordinator_life, frames] {
     in_coordinator(life, [this, number, frames] {
@@ -71,7 +73,8 @@ void world::to_coordinator(link& l, const control::message& m) {
 }
 
 void world::to_worker(link& l, const control::message& m) {
-  if (!l.open_there || dice_.chance(rates_.lose)) return;
+  if (!l.open_there || clock_.now() < workers_[l.worker].cut_down_until) return;
+  if (dice_.chance(rates_.lose)) return;
   const auto frames = std::make_shared<std::vector<control::frame>>(damaged(control::encode(m)));
   const auto deliver = [this, number = l.number, w = l.worker, life = l.worker_life, frames] {
     in_worker(w, life, [this, w, number, frames] {
@@ -92,9 +95,11 @@ void world::to_worker(link& l, const control::message& m) {
   clock_.at(arrival(l.last_here), deliver);
   if (dice_.chance(rates_.repeat)) clock_.after(dice_.below(300 * k_millisecond), deliver);
   if (dice_.chance(rates_.late_copy)) {
-    // As from a coordinator that woke up too late: only the epoch tells that it is old.
-    clock_.after(dice_.below(k_late_max), [this, w = l.worker, life = l.worker_life, m] {
-      in_worker(w, life, [this, w, m] { step_worker(w, workers::coordinator_message{m}); });
+    // As from a coordinator that woke up too late: only the epoch tells that it is old, and only
+    // the incarnation whom it was meant for.
+    clock_.after(dice_.below(k_late_max), [this, w = l.worker, m] {
+      in_worker(w, workers_[w].life,
+                [this, w, m] { step_worker(w, workers::coordinator_message{m}); });
     });
   }
 }
@@ -104,7 +109,7 @@ void world::close_from_worker(coordinator::link_number number, bool seen) {
   const auto at = links_.find(number);
   if (at == links_.end() || !at->second.open_here) return;
   at->second.open_here = false;
-  if (!seen) return;
+  if (!seen || clock_.now() < workers_[at->second.worker].cut_up_until) return;
   clock_.at(arrival(at->second.last_there), [this, number, life = at->second.coordinator_life] {
     in_coordinator(life, [this, number] {
       const auto l = links_.find(number);
@@ -119,6 +124,7 @@ void world::close_from_worker(coordinator::link_number number, bool seen) {
 // The network breaks it: both shells learn of it, the coordinator's perhaps never.
 void world::break_link(std::size_t w) {
   if (!workers_[w].up || !workers_[w].link) return;
+  workers_[w].touched = true;
   const coordinator::link_number number = *std::exchange(workers_[w].link, std::nullopt);
   close_from_worker(number, !dice_.chance(rates_.half_open));
   const std::uint64_t life = workers_[w].life;
@@ -135,6 +141,7 @@ void world::close_from_coordinator(coordinator::link_number number) {
   link& l = at->second;
   l.open_there = false;
   std::erase_if(head_.seen, [&](const auto& s) { return s.second == number; });
+  if (clock_.now() < workers_[l.worker].cut_down_until) return;
   clock_.at(arrival(l.last_here), [this, number, w = l.worker, life = l.worker_life] {
     in_worker(w, life, [this, number, w] {
       const auto here = links_.find(number);

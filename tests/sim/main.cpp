@@ -71,6 +71,7 @@ int main(int argc, char** argv) {
   std::uint64_t events = 0;
   std::uint64_t calls_ok = 0;
   std::uint64_t calls_failed = 0;
+  std::uint64_t replays = 0;
   for (; done < seeds && (seconds_limit == 0 || seconds() < seconds_limit); ++done) {
     current_seed = first + done;
     moetier::sim::world w(current_seed, traced);
@@ -85,14 +86,15 @@ int main(int argc, char** argv) {
     events += w.events();
     calls_ok += w.calls_ended_well();
     calls_failed += w.calls_ended_ill();
+    replays += w.replays();
   }
   std::printf(
       "%llu seeds clean in %.1f s: %.0f seeds per minute, %llu events, %llu calls right, %llu "
       "ended "
-      "in a typed error\n",
+      "in a typed error, %llu replays\n",
       static_cast<unsigned long long>(done), seconds(), 60 * static_cast<double>(done) / seconds(),
       static_cast<unsigned long long>(events), static_cast<unsigned long long>(calls_ok),
-      static_cast<unsigned long long>(calls_failed));
+      static_cast<unsigned long long>(calls_failed), static_cast<unsigned long long>(replays));
   if (must_fail) std::printf("the planted mistake was not found\n");
   return must_fail ? 1 : 0;
 }

@@ -1,6 +1,8 @@
 // The shell around a worker's core: weight store, engine and link as models. A page is the expert
 // that lies in it, so a wrong page shows in every answer computed from it.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "tests/schemas/resolution/toy_environment.hpp"
@@ -30,6 +32,15 @@ void world::in_worker(std::size_t w, std::uint64_t life, std::function<void()> w
   what();
 }
 
+// Its clock runs on, and what comes meanwhile waits for it.
+void world::freeze_worker(std::size_t w, time_ns worker_host::*until) {
+  worker_host& host = workers_[w];
+  const bool turns = clock_.now() >= std::max(host.frozen_until, host.stuck_until);
+  if (turns) host.still_since = clock_.now();
+  host.was_still = true;
+  host.*until = std::max(host.*until, clock_.now() + dice_.below(2 * k_second));
+}
+
 world::worker_host* world::find_worker(incarnation_id incarnation) {
   for (worker_host& host : workers_) {
     if (host.up && host.incarnation == incarnation) return &host;
@@ -54,12 +65,19 @@ void world::start_worker(std::size_t w) {
   options.slots = slots_wished_;
   options.environment = toy::environment_document();
   options.carrier = "model";
-  options.address.assign(1 + dice_.below(64), static_cast<std::uint8_t>(w));
+  const std::uint64_t life = host.life;
+  host.half = wire_.make_worker(
+      {.identity = {transport::k_worker_unnumbered, host.incarnation},
+       .sources_max = head_options_.sources_max},
+      [this, w, life] { engine_turn(w, life); }, host.endpoint);
+  for (const std::byte b : host.half->address()) {
+    options.address.push_back(static_cast<std::uint8_t>(b));
+  }
   options.heartbeat_interval = head_options_.heartbeat_interval;
   options.heartbeat_timeout = head_options_.heartbeat_timeout;
   options.drain_limit = k_second;
   host.core = std::make_unique<core>(std::move(options));
-  const std::uint64_t life = host.life;
+  host.touched = old.life > 0;  // its name was left out once: it may be so for a while
   trace([&] { return fmt::format("{} starts as {:x}", host.name, host.incarnation.value); });
   workers_[w] = std::move(host);
   clock_.after(dice_.below(100 * k_millisecond), [this, w, life] { worker_beat(w, life); });
@@ -71,6 +89,9 @@ void world::kill_worker(std::size_t w) {
   worker_host& host = workers_[w];
   if (!host.up) return;
   host.up = false;
+  wire_.end(host.endpoint);
+  host.queue.clear();
+  host.half.reset();
   trace([&] { return host.name + " dies"; });
   if (host.link)
     close_from_worker(*std::exchange(host.link, std::nullopt), !dice_.chance(rates_.half_open));
@@ -90,7 +111,7 @@ void world::worker_beat(std::size_t w, std::uint64_t life) {
     if (clock_.now() >= host.stuck_until) ++host.tick;
     p.tick = host.tick;
     p.rows_total = host.rows;
-    if (!host.batches.empty()) p.oldest_batch_ns = clock_.now() - *host.batches.begin() + 1;
+    if (host.computing) p.oldest_batch_ns = clock_.now() - host.busy_since + 1;
     if (host.serving) p.counted_generation = host.serving->generation;
     step_worker(w, p);
     step_worker(w, time_passed{});
@@ -104,12 +125,29 @@ void world::step_worker(std::size_t w, const event& e) {
   worker_host& host = workers_[w];
   if (!host.up) return;
   const std::uint64_t life = host.life;
+  const auto* message = std::get_if<coordinator_message>(&e);
+  const auto* commit = message ? std::get_if<control::commit>(&message->body) : nullptr;
+  const bool repeated = commit && host.link && commit->incarnation == host.incarnation &&
+                        commit->epoch >= host.epoch && host.serving &&
+                        host.serving->generation == commit->generation &&
+                        host.serving->plan == commit->plan;
   effects all = host.core->step(e, clock_.now());
+  const auto says_committed = [](const effect& f) {
+    const auto* word = std::get_if<send>(&f);
+    return word && std::holds_alternative<control::committed>(word->body);
+  };
+  check(!repeated || std::any_of(all.begin(), all.end(), says_committed),
+        "a repeated COMMIT of what is served was not answered");
   const worker_summary after = host.core->summary();
   check(after.epoch >= host.epoch, "a worker obeyed an older epoch");
   host.epoch = after.epoch;
   check(!head_.disk || after.epoch <= head_.disk->epoch, "a worker knows an epoch before the disk");
   check(after.sources <= head_options_.sources_max, "an attach table grows beyond its bound");
+  const duration_ns lease = head_options_.heartbeat_timeout;
+  const bool cut_off =
+      clock_.now() < host.cut_down_until && clock_.now() - host.cut_down_since > lease + lease / 5;
+  check(!cut_off || !after.leased || !std::holds_alternative<time_passed>(e),
+        "a worker believes in its lease though nobody answered");
   for (effect& f : all) {
     if (!workers_[w].up || workers_[w].life != life) return;
     apply(w, f);
@@ -141,13 +179,25 @@ void world::apply(std::size_t w, effect& e) {
           "a worker serves what was not decided");
     host.serving = std::move(plan->second);
     host.serving->first_slot = v->first_slot;
+    host.serving->resolution = v->resolution;
     host.loaded.erase(plan);
   } else if (auto* a = std::get_if<attach_source>(&e)) {
     const auto& s = a->source;
-    const bool accepted = !dice_.chance(rates_.attach_refused);
+    bool accepted = !dice_.chance(rates_.attach_refused);
     if (accepted) {
       check(!host.sources.contains(s.source), "a place in the attach table is taken");
-      host.sources[s.source] = {s.session, s.incarnation};
+      const auto* first = reinterpret_cast<const std::byte*>(s.address.data());
+      accepted = host.half
+                     ->attach_source({s.source, s.session, s.incarnation},
+                                     {.rows_max = s.rows_max,
+                                      .hidden_stride = s.hidden_stride,
+                                      .top_k = s.top_k,
+                                      .return_stride = s.return_stride,
+                                      .return_rows_max = s.return_rows_max,
+                                      .banks = s.banks},
+                                     {first, first + s.address.size()})
+                     .has_value();
+      if (accepted) host.sources[s.source] = {s.session, s.incarnation};
     }
     clock_.after(dice_.below(5 * k_millisecond), [this, w, life, s, accepted] {
       in_worker(w, life, [this, w, s, accepted] {
@@ -159,7 +209,19 @@ void world::apply(std::size_t w, effect& e) {
     const auto at = host.sources.find(d->source);
     if (at != host.sources.end() && at->second.incarnation == d->incarnation) {
       host.sources.erase(at);
+      forget_arrivals(host, d->source);
+      host.half->detach_source(d->source);
     }
+  } else if (auto* r = std::get_if<load_adapter>(&e)) {
+    const bool loaded = !dice_.chance(rates_.adapter_fails);
+    clock_.after(dice_.below(30 * k_millisecond), [this, w, life, held = r->adapter, loaded] {
+      in_worker(w, life, [this, w, held, loaded] {
+        if (loaded) workers_[w].adapters[held.adapter] = held.path;
+        step_worker(w, adapter_load_done{held, loaded, loaded ? "" : "no such file"});
+      });
+    });
+  } else if (auto* o = std::get_if<drop_adapter>(&e)) {
+    host.adapters.erase(o->adapter);
   } else if (std::holds_alternative<drain_engine>(e)) {
     host.ending = true;
     clock_.after(dice_.below(200 * k_millisecond), [this, w, life] {

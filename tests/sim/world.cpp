@@ -17,7 +17,19 @@ std::uint32_t draw(dice& d, std::uint32_t most) {
   return d.chance(30'000) ? static_cast<std::uint32_t>(d.below(most)) : 0;
 }
 
+const schedule* virtual_clock = nullptr;
+
 }  // namespace
+}  // namespace moetier::sim
+
+// The product's code asks for the time by this one function: here it is the run's.
+moetier::time_ns moetier::monotonic_now() noexcept { return moetier::sim::virtual_clock->now(); }
+
+namespace moetier::sim {
+
+world::~world() {
+  for (std::size_t s = 0; s < services_.size(); ++s) drop_source(s, true);
+}
 
 void world::check(bool fact, const std::string& text) {
   if (!fact) {
@@ -30,7 +42,8 @@ void world::print_trace(const std::string& text) const {
   fmt::print("{:10.3f} ms  {}\n", static_cast<double>(clock_.now()) / 1e6, text);
 }
 
-world::world(std::uint64_t seed, bool traced) : traced_(traced), dice_(seed) {
+world::world(std::uint64_t seed, bool traced) : dice_(seed), traced_(traced) {
+  virtual_clock = &clock_;
   workers_.resize(dice_.between(1, 5));
   services_.resize(dice_.between(1, 4));
   for (std::size_t w = 0; w < workers_.size(); ++w) workers_[w].name = fmt::format("worker-{}", w);
@@ -77,6 +90,12 @@ world::world(std::uint64_t seed, bool traced) : traced_(traced), dice_(seed) {
   rates_.disk_fails = draw(dice_, 5'000);
   rates_.crash_in_step = draw(dice_, 300);
   rates_.half_open = draw(dice_, 50'000);
+  rates_.adapter_fails = draw(dice_, 30'000);
+  wire_.rates = {.repeat = draw(dice_, 20'000),
+                 .damage = draw(dice_, 2'000),
+                 .silent_death = draw(dice_, 100'000)};
+  rates_were_kind_ = rates_.spare_the_control_links();
+  head_options_.lora = dice_.chance(30'000);
   fault_time_ = dice_.between(k_second, 5 * k_second);
 }
 
@@ -99,14 +118,33 @@ void world::plan_faults() {
   const auto freeze = [this](time_ns& until) {
     until = std::max(until, clock_.now() + dice_.below(2 * k_second));
   };
-  moments(1, [this, freeze] { freeze(head_.frozen_until); });
+  moments(2, [this, freeze] {
+    freeze(head_.frozen_until);
+    head_.steady_since = head_.frozen_until;
+  });
   moments(5, [this, any_worker] { kill_worker(any_worker()); });
   moments(2, [this, any_worker] {
     const std::size_t w = any_worker();
+    workers_[w].touched = true;
     in_worker(w, workers_[w].life, [this, w] { step_worker(w, workers::shut_down{}); });
   });
-  moments(3, [this, freeze, any_worker] { freeze(workers_[any_worker()].frozen_until); });
-  moments(2, [this, freeze, any_worker] { freeze(workers_[any_worker()].stuck_until); });
+  moments(3, [this, any_worker] { freeze_worker(any_worker(), &worker_host::frozen_until); });
+  moments(3, [this, any_worker] { freeze_worker(any_worker(), &worker_host::stuck_until); });
+  const auto cut = [this](std::size_t w, time_ns worker_host::*until) {
+    worker_host& host = workers_[w];
+    if (clock_.now() >= host.cut_down_until) host.cut_down_since = clock_.now();
+    host.*until = clock_.now() + dice_.below(2 * k_second);
+    host.touched = true;
+  };
+  moments(2, [cut, any_worker] { cut(any_worker(), &worker_host::cut_up_until); });
+  moments(2, [cut, any_worker] { cut(any_worker(), &worker_host::cut_down_until); });
+  moments(3, [this, any_worker, any_service] {
+    const wire::endpoint_id worker = workers_[any_worker()].endpoint;
+    const wire::endpoint_id service = services_[any_service()].endpoint;
+    const bool there = dice_.chance(50'000);
+    wire_.cut(there ? service : worker, there ? worker : service,
+              clock_.now() + dice_.below(2 * k_second));
+  });
   moments(6, [this, any_worker] { break_link(any_worker()); });
   moments(3, [this, any_service] { kill_service(any_service()); });
   moments(2, [this, freeze, any_service] { freeze(services_[any_service()].frozen_until); });
@@ -120,14 +158,33 @@ void world::run() {
   for (std::size_t s = 0; s < services_.size(); ++s) {
     clock_.after(dice_.below(500 * k_millisecond), [this, s] { start_service(s); });
   }
+  if (head_options_.lora) clock_.after(dice_.below(k_second), [this] { change_adapters(); });
   plan_faults();
   clock_.run_until(clock_.now() + fault_time_);
   make_quiet();
   clock_.run_until(clock_.now() + k_heal_limit);
   strict_ = true;
+  strict_since_ = clock_.now();
   clock_.run_until(clock_.now() + k_strict_time);
   strict_ = false;
   check_converged();
+}
+
+// Somebody loads adapters and drops them again, until the faults end.
+void world::change_adapters() {
+  if (quiet_) return;
+  clock_.after(dice_.below(600 * k_millisecond), [this] { change_adapters(); });
+  if (!head_.up) return;
+  in_coordinator(head_.life, [this] {
+    const coordinator::request_token token = ++last_token_;
+    const std::string name = fmt::format("adapter-{}", dice_.below(3));
+    head_.open_tokens[token] = clock_.now();
+    if (dice_.chance(60'000)) {
+      step_coordinator(coordinator::load_adapter{token, name, "/adapters/" + name});
+    } else {
+      step_coordinator(coordinator::drop_adapter{token, name});
+    }
+  });
 }
 
 // The last fault: every process is started, and each link breaks once more. Who is frozen thaws
@@ -136,9 +193,12 @@ void world::make_quiet() {
   trace([] { return std::string("the last fault"); });
   quiet_ = true;
   rates_ = {};
+  wire_.rates = {};
+  wire_.heal();
   start_coordinator();
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     start_worker(w);
+    workers_[w].cut_up_until = workers_[w].cut_down_until = 0;
     break_link(w);
   }
   for (std::size_t s = 0; s < services_.size(); ++s) {
@@ -162,6 +222,7 @@ void world::check_converged() {
     check(services_[s].snapshot == v.snapshot, fmt::format("service {} has an old snapshot", s));
   }
   for (const worker_host& host : workers_) {
+    check(host.core->summary().leased, [&] { return host.name + " has no lease"; });
     check(host.sources.size() == v.sessions.size(),
           fmt::format("{} has {} sources; there are {} sessions", host.name, host.sources.size(),
                       v.sessions.size()));
@@ -171,9 +232,16 @@ void world::check_converged() {
             fmt::format("{} lacks a source", host.name));
     }
   }
-  std::size_t open = 0;
-  for (const service_host& host : services_) open += host.tickets.size();
-  check(open == calls_open_, "calls are lost");
+  std::size_t open_at_most = 0;
+  for (const service_host& host : services_) open_at_most += host.micro_batches;
+  check(calls_open_ <= open_at_most, "calls are lost");
+  if (head_options_.lora) {
+    for (const worker_host& host : workers_) {
+      check(host.adapters.size() == v.adapters.size(),
+            fmt::format("{} holds {} adapters; there are {}", host.name, host.adapters.size(),
+                        v.adapters.size()));
+    }
+  }
   check(calls_ok_ > 0, "no call was served at all");
 }
 

@@ -1,9 +1,12 @@
 #pragma once
 // The simulated tier: one coordinator, its workers and some attention services on one queue of
-// virtual time, driven by one seed. The cores inside are the product's; everything around them
-// (links, disk, engines, weight stores, sources) is a model that may fail in every way that its
-// counterpart can. A broken rule throws `violation`. Thread: owner.
+// virtual time, driven by one seed. The product's own code inside: both cores, the source half
+// (transport/client/source, on a fiber of its service) and the protocol of the data plane
+// (transport/exchange). What is around them (links, wire, disk, engines, weight stores) is a model
+// that may fail in every way that its counterpart can. A broken rule throws `violation`.
+// Thread: owner.
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,7 +18,10 @@
 #include "coordinator/core/core.hpp"
 #include "schemas/control/codec.hpp"
 #include "tests/sim/dice.hpp"
+#include "tests/sim/fiber.hpp"
 #include "tests/sim/schedule.hpp"
+#include "tests/sim/wire.hpp"
+#include "transport/client/source/source_session.hpp"
 #include "workers/core/core.hpp"
 
 namespace moetier::sim {
@@ -38,17 +44,32 @@ struct fault_rates {
   std::uint32_t disk_fails = 0;
   std::uint32_t crash_in_step = 0;  // the coordinator dies between two effects of one step
   std::uint32_t half_open = 0;      // a closed link's end is not seen by the coordinator
+  std::uint32_t adapter_fails = 0;
+
+  // What may make the coordinator do without a worker that did nothing wrong itself.
+  bool spare_the_control_links() const {
+    return lose + damage + repeat + reorder + late_copy + half_open + attach_refused + load_fails +
+               load_spoils ==
+           0;
+  }
 };
 
 class world final {
  public:
   explicit world(std::uint64_t seed, bool traced = false);
+  ~world();
   void run();
   std::uint64_t events() const noexcept { return clock_.done(); }
   std::uint64_t calls_ended_well() const noexcept { return calls_ok_; }
   std::uint64_t calls_ended_ill() const noexcept { return calls_failed_; }
+  std::uint64_t replays() const noexcept { return replays_; }
 
  private:
+  // Before all that uses them to its end.
+  schedule clock_;
+  dice dice_;
+  wire wire_{clock_, dice_};
+
   // --- links (links.cpp): frames between the cores ---
   struct link {
     coordinator::link_number number = 0;
@@ -79,12 +100,14 @@ class world final {
     std::uint64_t life = 0;
     bool up = false;
     time_ns frozen_until = 0;
+    time_ns steady_since = 0;  // when it began or went on
     std::optional<coordinator::record> disk;
     std::optional<coordinator::write_record> writing;
     bool disk_failed = false;
     std::map<coordinator::request_token, time_ns> open_tokens;
     std::map<incarnation_id, coordinator::link_number> seen;  // processes whose link it knows
     transport::snapshot_ptr newest;
+    transport::suspicion_ptr suspicion;
   };
   coordinator_host head_;
   coordinator::core_options head_options_;
@@ -100,6 +123,9 @@ class world final {
   void check_published(const transport::routing_snapshot& s);
   void check_newly_live(const transport::routing_snapshot& s);
   void check_attached(session_id session);
+  void check_left_out(const transport::routing_snapshot& s);
+  void check_lapsed(const coordinator::session_ended& ended);
+  void check_detection();
   void check_tenant(const std::string& name);
   void check_coordinator();
 
@@ -112,6 +138,7 @@ class world final {
     generation_number generation;
     plan_hash plan;
     std::uint32_t first_slot = 0;
+    std::uint64_t resolution = 0;
     std::vector<std::vector<std::int32_t>> pages;  // [layer index][local slot]: the expert there
   };
   struct worker_host {
@@ -128,7 +155,20 @@ class world final {
     std::map<plan_hash, held_plan> loaded;
     std::optional<held_plan> serving;
     std::map<source_id, attached> sources;
-    std::multiset<time_ns> batches;  // when each call in the engine arrived
+    std::map<std::uint32_t, std::string> adapters;  // id -> path, as the engine computes with it
+    // --- data plane and engine (engine_model.cpp) ---
+    wire::endpoint_id endpoint = 0;
+    std::unique_ptr<transport::WorkerHalf> half;
+    std::deque<transport::arrival> queue;
+    bool computing = false;
+    bool turn_due = false;
+    time_ns busy_since = 0;
+    time_ns cut_up_until = 0;    // what it says to the coordinator is lost
+    time_ns cut_down_until = 0;  // what the coordinator says to it is lost
+    time_ns cut_down_since = 0;
+    time_ns still_since = 0;  // when it was frozen or stuck last
+    bool was_still = false;   // ever
+    bool touched = false;     // another fault befell this process: it may be left out for a while
     std::uint64_t tick = 0;
     std::uint64_t rows = 0;
     epoch_number epoch;  // the highest seen so far
@@ -142,58 +182,45 @@ class world final {
   void apply(std::size_t w, workers::effect& e);
   void load(std::size_t w, const workers::load_plan& e);
   void in_worker(std::size_t w, std::uint64_t life, std::function<void()> what);
+  void freeze_worker(std::size_t w, time_ns worker_host::*until);
+  void engine_turn(std::size_t w, std::uint64_t life);
+  void compute_next(std::size_t w, std::uint64_t life);
+  void serve(std::size_t w, const transport::arrival& work);
+  void forget_arrivals(worker_host& host, source_id source);
   void reconnect_later(std::size_t w);
   worker_host* find_worker(incarnation_id incarnation);
 
   // --- attention services (service_host.cpp) ---
   enum class service_phase : std::uint8_t { idle, opening, attaching, resuming, running };
-  struct rows {  // one exchange: what a source asks one worker
-    std::uint64_t ticket = 0;
-    std::uint32_t attempt = 0;
-    session_id session;
-    source_id source;
-    incarnation_id incarnation;
-    incarnation_id worker;
-    generation_number generation;
-    plan_hash plan;
-    std::size_t layer_index = 0;
-    std::vector<std::uint32_t> slots;    // global
-    std::vector<std::int32_t> experts;   // asked for, by slot
-    std::vector<std::int32_t> contents;  // answered
-    bool stale = false;
-  };
-  struct ticket {
-    std::uint64_t number = 0;
-    std::uint32_t attempt = 0;
-    time_ns deadline = 0;
-    bool strict = false;  // must end well at the first attempt
-    std::size_t layer_index = 0;
-    std::vector<std::int32_t> wanted;
-    generation_number generation;
-    plan_hash plan;
-    std::set<incarnation_id> waiting;
-  };
   struct service_host {
     std::uint64_t life = 0;
     bool up = false;
     time_ns frozen_until = 0;
     std::uint64_t connected_life = 0;  // of the coordinator, 0 = not connected
+    time_ns connected_at = 0;
+    time_ns snapshot_at = 0;   // when it learnt of its newest snapshot
+    time_ns suspicion_at = 0;  // and of its newest suspicion
     service_phase phase = service_phase::idle;
     coordinator::request_token awaited = 0;
     incarnation_id incarnation;
     std::optional<session_id> session;
     source_id source;
     transport::snapshot_ptr snapshot;
+    transport::suspicion_ptr suspicion;
     time_ns renew_at = 0;
     time_ns try_at = 0;
-    std::map<std::uint64_t, ticket> tickets;
+    std::uint32_t micro_batches = 1;
+    // --- source half (service_calls.cpp); the fiber goes before what it uses ---
+    wire::endpoint_id endpoint = 0;
+    std::unique_ptr<client::source_session> source_half;
+    std::unique_ptr<fiber> caller;
   };
   std::vector<service_host> services_;
   std::uint64_t last_token_ = 0;
-  std::uint64_t last_ticket_ = 0;
   std::uint64_t calls_ok_ = 0;
   std::uint64_t calls_failed_ = 0;
   std::uint64_t calls_open_ = 0;
+  std::uint64_t replays_ = 0;
   void start_service(std::size_t s);
   void kill_service(std::size_t s);
   void service_turn(std::size_t s, std::uint64_t life);
@@ -203,18 +230,33 @@ class world final {
   void answer(coordinator::request_token token, const expected<void>& result);
   void session_over(std::size_t s);
   void tell_snapshot(std::size_t s, transport::snapshot_ptr snapshot);
-  void submit(std::size_t s);
-  void attempt(std::size_t s, std::uint64_t number);
-  void compute(std::size_t w, rows r, std::size_t s, std::uint64_t service_life);
-  void take(std::size_t s, const rows& r);
-  void end(std::size_t s, std::uint64_t number, status result);
+  void tell_suspicion(std::size_t s, transport::suspicion_ptr suspicion);
+  void open_source(std::size_t s);
+  void drop_source(std::size_t s, bool killed);
+  void begin_calls(std::size_t s);
+  void wake_caller(std::size_t s, std::uint64_t life);
+  void sleep_in_call(std::size_t s, duration_ns how_long);
+  void call_loop(std::size_t s);
+  struct call;
+  expected<void> one_step(std::size_t s, bool replay, std::vector<call>& calls);
+  void judge(std::size_t s, const call& c, const expected<void>& ended);
+  void judge_timeout(std::size_t s, const call& c);
   duration_ns hop();
+
+  // --- adapters (world.cpp): somebody loads and drops them ---
+  void change_adapters();
 
   // --- script and checks (world.cpp) ---
   void plan_faults();
   void make_quiet();
   void check_converged();
   void check(bool fact, const std::string& text);
+  // The same where the text costs something: it is made only when the fact is none.
+  template <class Text>
+  requires std::is_invocable_v<Text>
+  void check(bool fact, Text text) {
+    if (!fact) check(false, std::string(text()));
+  }
   // `text` is made only when the run is traced.
   template <class Text>
   void trace(Text text) {
@@ -223,12 +265,12 @@ class world final {
   void print_trace(const std::string& text) const;
 
   bool traced_ = false;
-  schedule clock_;
-  dice dice_;
   fault_rates rates_;
   duration_ns fault_time_ = 0;
   bool quiet_ = false;
   bool strict_ = false;
+  time_ns strict_since_ = 0;
+  bool rates_were_kind_ = false;  // nothing but what befell it can cost a worker its place
 };
 
 }  // namespace moetier::sim

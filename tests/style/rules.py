@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Callable, Iterable, Tuple
 
+from error_texts import find_private_words
 from source import Source
 
 # What each folder may include: itself and what stands to its left. tests/ and deploy/ see all and
@@ -35,6 +36,7 @@ LIBRARY_HOMES = (
         re.compile(r"capnp/(rpc|ez-rpc|serialize-async|membrane)|kj/(async|compat/tls|timer)"),
         ("coordinator/rpc/", "transport/client/"),
     ),
+    ("OpenSSL's protocol", re.compile(r"openssl/(ssl|x509|pem|conf|bio)"), ("transport/tls/",)),
     ("NCCL", re.compile(r"nccl"), ("transport/nccl/",)),
     (
         "CUDA",
@@ -297,6 +299,26 @@ RULES = (
         ),
     ),
     Rule(
+        "error_text",
+        "no text that a client may read holds a path, an address, a pointer or a library's words",
+        find_private_words,
+        catches=(
+            ("coordinator/a.cpp", "return fail(reason::not_ready, std::strerror(errno));"),
+            ("coordinator/rpc/a.cpp", "make_error(reason::no_credit, e.what())"),
+            ("transport/ucx/a.cpp", 'fail(reason::no_credit, fmt::format("{}", ucs_status_string(s)))'),
+            ("transport/client/link/a.cpp", "fail(reason::not_ready,\n     exception.getDescription())"),
+            ("transport/client/a.cpp", "fail(reason::file_unreadable, path)"),
+            ("coordinator/core/a.cpp", "fail(reason::invalid_argument, known->held.path)"),
+            ("workers/a.cpp", "fail(reason::no_credit, member.address)"),
+        ),
+        passes=(
+            ("coordinator/a.cpp", "fail(reason::state_unusable, std::strerror(errno))"),
+            ("workers/weights/a.cpp", "fail(reason::file_malformed, path, what)"),
+            ("transport/a.cpp", 'fail(reason::no_credit, "address bytes", address.size(), max)'),
+            ("actors/a.cpp", "fail(reason::config_invalid, path)"),
+        ),
+    ),
+    Rule(
         "raw_new",
         "no new and no delete: values, or resources in one unique_ptr",
         find_raw_ownership,
@@ -328,11 +350,11 @@ RULES = (
     ),
     Rule(
         "printing",
-        "only the command line prints; all else logs or returns an error",
+        "only the command line and examples print; all else logs or returns an error",
         pattern(
             r"\b(f|v|vf)?printf\s*\(|\bf?puts\s*\(|\bstd::(cout|cerr|clog)\b|\bfmt::print\b",
             where=in_product,
-            unless=("actors/cli/", "schemas/base/assert.cpp"),
+            unless=("actors/cli/", "schemas/base/assert.cpp", "transport/client/examples/"),
         ),
         catches=(
             ("workers/a.cpp", 'printf("x");'),
@@ -365,6 +387,28 @@ RULES = (
             ("coordinator/core/a.cpp", "#include <mutex>"),
         ),
         passes=(("workers/engine/a.cpp", "#include <mutex>"),),
+    ),
+    Rule(
+        "schema_name",
+        "a JSON document names its schema as moetier.NOUN/NUMBER",
+        pattern(
+            r"""schema\\?["']?\]?\s*[:,=]+\s*\\?["'](?!moetier\.[a-z][a-z_]*/[1-9][0-9]*\\?["'])[^"'{]""",
+            code=False,
+            where=lambda source: in_product(source) or source.folder == "deploy",
+        ),
+        catches=(
+            ("actors/a.cpp", 'json{{"schema", "moetier.status.v1"}}'),
+            ("actors/a.cpp", r'''text = "{\"schema\":\"moetier-plan/1\"}";'''),
+            ("deploy/a.json", '{"schema": "moetier.environment"}'),
+            ("eplb/a.cpp", 'constexpr const char* k_schema = "moetier_plan/1";'),
+        ),
+        passes=(
+            ("actors/a.cpp", 'json{{"schema", "moetier.log_level/1"}}'),
+            ("actors/a.cpp", r'''text = "{\"schema\":\"moetier.ready/1\",\"a\":1}";'''),
+            ("actors/a.cpp", r'''fmt::format(R"({{"schema":"{}","a":{}}})", name, a)'''),
+            ("actors/a.cpp", 'fields("schema", given);'),
+            ("deploy/a.json", '{"schema": "moetier.environment/1"}'),
+        ),
     ),
     Rule(
         "open_end",
@@ -400,6 +444,13 @@ RULES = (
             ("actors/http/a.cpp", 'listen("127.0.0.1:80");'),
             ("deploy/a.sh", "version 10.0.0.0"),
         ),
+    ),
+    Rule(
+        "python_width",
+        "a line of Python has at most 120 columns",
+        pattern(r"^.{121,}", code=False, where=lambda source: source.path.endswith(".py")),
+        catches=(("tests/a.py", "x" * 121),),
+        passes=(("tests/a.py", "x" * 120), ("README.md", "x" * 121)),
     ),
     Rule(
         "using_namespace",

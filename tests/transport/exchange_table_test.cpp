@@ -33,26 +33,30 @@ wire_header good_dispatch() {
   return h;
 }
 
+constexpr time_ns now = 1'000;
+
 class worker_side : public testing::Test {
  protected:
   worker_side() {
     table.attach(k_source, small_shape(), 1,
                  memory_for(return_bytes_max(small_shape()), dispatch_bytes_max(small_shape())));
   }
-  landing admit(const wire_header& h) { return table.admit(encode_header(h), h.payload_bytes); }
+  landing admit(const wire_header& h) {
+    return table.admit(encode_header(h), h.payload_bytes, now);
+  }
   bool is_dropped(const wire_header& h) {
     const std::uint64_t before = table.frames_dropped();
     return !admit(h).admitted && table.frames_dropped() == before + 1 && !table.has_ready();
   }
   // The status that the half would answer with.
   status refusal_of(const wire_header& h, std::size_t bytes_seen) {
-    EXPECT_FALSE(table.admit(encode_header(h), bytes_seen).admitted);
+    EXPECT_FALSE(table.admit(encode_header(h), bytes_seen, now).admitted);
     arrival_ticket ticket = 0;
     status why = status::ok;
     EXPECT_TRUE(table.take_refused(ticket, why));
     worker_table::outgoing out;
-    EXPECT_EQ(table.give_back(ticket, 0, why, 0, out), comm_status::ok);
-    table.sent(ticket);
+    EXPECT_EQ(table.give_back(ticket, 0, why, 0, now, out), comm_status::ok);
+    table.sent(ticket, now);
     return why;
   }
 
@@ -64,8 +68,8 @@ TEST_F(worker_side, admits_the_good_frame_once) {
   EXPECT_TRUE(to.admitted);
   EXPECT_EQ(to.region.size(), 2 * row_bytes_of(small_shape()));
   EXPECT_TRUE(is_dropped(good_dispatch()));
-  table.landed(to.place, true);
-  table.landed(to.place, true);
+  table.landed(to.place, true, now);
+  table.landed(to.place, true, now);
   arrival a;
   EXPECT_TRUE(table.take(a));
   EXPECT_EQ(a.key, key_of_step(1, k_source.session));
@@ -122,7 +126,7 @@ TEST_F(worker_side, drops_strangers_before_it_looks_at_sizes) {
   EXPECT_TRUE(is_dropped(with([](auto& h) { h.session = 9; })));
   EXPECT_TRUE(is_dropped(with([](auto& h) { h.sender_incarnation ^= 1; })));
   EXPECT_TRUE(is_dropped(with([](auto& h) { h.stamp = 0; })));
-  EXPECT_FALSE(table.admit({}, 0).admitted);
+  EXPECT_FALSE(table.admit({}, 0, now).admitted);
 }
 
 TEST_F(worker_side, refuses_wrong_sizes_of_a_known_source_with_a_status) {
@@ -153,12 +157,12 @@ TEST_F(worker_side, takes_only_newer_stamps_also_across_the_wrap) {
     h.stamp = stamp;
     const landing to = admit(h);
     if (!to.admitted) return false;
-    table.landed(to.place, true);
+    table.landed(to.place, true, now);
     arrival a;
     EXPECT_TRUE(table.take(a));
     worker_table::outgoing out;
-    EXPECT_EQ(table.give_back(a.ticket, 0, status::ok, 0, out), comm_status::ok);
-    table.sent(a.ticket);
+    EXPECT_EQ(table.give_back(a.ticket, 0, status::ok, 0, now, out), comm_status::ok);
+    table.sent(a.ticket, now);
     return true;
   };
   EXPECT_TRUE(serve(0xfffffffc));
@@ -171,22 +175,52 @@ TEST_F(worker_side, takes_only_newer_stamps_also_across_the_wrap) {
 
 TEST_F(worker_side, keeps_an_arrival_until_the_banks_last_return_is_sent) {
   landing to = admit(good_dispatch());
-  table.landed(to.place, true);
+  table.landed(to.place, true, now);
   arrival first;
   ASSERT_TRUE(table.take(first));
   worker_table::outgoing out;
-  ASSERT_EQ(table.give_back(first.ticket, 1, status::ok, 0, out), comm_status::ok);
+  ASSERT_EQ(table.give_back(first.ticket, 1, status::ok, 0, now, out), comm_status::ok);
   wire_header h = good_dispatch();
   h.stamp = 3;
   to = admit(h);
   ASSERT_TRUE(to.admitted);
-  table.landed(to.place, true);
+  table.landed(to.place, true, now);
   arrival second;
   EXPECT_FALSE(table.take(second));
-  table.sent(first.ticket);
-  table.sent(first.ticket);
+  table.sent(first.ticket, now);
+  table.sent(first.ticket, now);
   EXPECT_TRUE(table.take(second));
   EXPECT_FALSE(table.take(second));
+}
+
+TEST_F(worker_side, tells_how_long_rows_were_here_and_how_long_their_return_was_under_way) {
+  const auto memory =
+      memory_for(return_bytes_max(small_shape()), dispatch_bytes_max(small_shape()));
+  table.detach(k_source.source);
+  table.attach(k_source, small_shape(), 1, memory);
+  const wire_header h = good_dispatch();
+  const landing to = table.admit(encode_header(h), h.payload_bytes, 100);
+  table.landed(to.place, true, 250);
+  arrival a;
+  ASSERT_TRUE(table.take(a));
+  EXPECT_EQ(a.admitted_at, 100u);
+  EXPECT_EQ(a.landed_at, 250u);
+  worker_table::outgoing out;
+  ASSERT_EQ(table.give_back(a.ticket, 0, status::ok, 0, 1'100, out), comm_status::ok);
+  wire_header sent;
+  ASSERT_EQ(decode_header(memory->head(out.bank), sent), wire_fault::none);
+  EXPECT_EQ(sent.budget_us, 1'000u);
+  table.sent(a.ticket, 1'600);
+  EXPECT_EQ(table.stall_ns(), 500u);
+  // Longer than the field holds is as long as it holds.
+  wire_header next = good_dispatch();
+  next.stamp = 3;
+  table.landed(table.admit(encode_header(next), next.payload_bytes, 2'000).place, true, 2'000);
+  ASSERT_TRUE(table.take(a));
+  ASSERT_EQ(table.give_back(a.ticket, 0, status::ok, 0, 2'000 + (1ull << 33), out),
+            comm_status::ok);
+  ASSERT_EQ(decode_header(memory->head(out.bank), sent), wire_fault::none);
+  EXPECT_EQ(sent.budget_us, ~0u);
 }
 
 TEST_F(worker_side, answers_under_the_number_it_is_called_by_until_it_has_one) {
@@ -196,14 +230,14 @@ TEST_F(worker_side, answers_under_the_number_it_is_called_by_until_it_has_one) {
   EXPECT_TRUE(unnumbered.farewell().empty());
   auto memory = memory_for(64, 64);
   const wire_header h = good_dispatch();
-  const landing to = unnumbered.admit(encode_header(h), h.payload_bytes);
+  const landing to = unnumbered.admit(encode_header(h), h.payload_bytes, now);
   ASSERT_TRUE(to.admitted);
   memory = *to.memory;
-  unnumbered.landed(to.place, true);
+  unnumbered.landed(to.place, true, now);
   arrival a;
   ASSERT_TRUE(unnumbered.take(a));
   worker_table::outgoing out;
-  ASSERT_EQ(unnumbered.give_back(a.ticket, 0, status::ok, 0, out), comm_status::ok);
+  ASSERT_EQ(unnumbered.give_back(a.ticket, 0, status::ok, 0, now, out), comm_status::ok);
   wire_header sent;
   ASSERT_EQ(decode_header(memory->head(out.bank), sent), wire_fault::none);
   EXPECT_EQ(sent.worker, k_worker.worker.value);
@@ -220,7 +254,8 @@ TEST_F(worker_side, believes_a_farewell_of_the_attached_incarnation_alone) {
   h.sender_incarnation ^= 1;
   EXPECT_FALSE(admit(h).admitted);
   EXPECT_FALSE(admit(h).admitted);
-  EXPECT_EQ(table.peers_lost(), 1u);
+  EXPECT_EQ(table.peers_left(), 1u) << "who says that it goes is not lost";
+  EXPECT_EQ(table.peers_lost(), 0u);
 }
 
 class source_side : public testing::Test {

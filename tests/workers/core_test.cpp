@@ -176,6 +176,20 @@ TEST(worker_core, a_heartbeat_answer_raises_the_epoch_and_never_lowers_it) {
   EXPECT_EQ(b.summary().epoch, epoch_number(8));
 }
 
+TEST(worker_core, a_log_level_is_obeyed_when_it_changes_and_not_with_every_beat) {
+  bench b;
+  b.join();
+  const auto told = [&b](control::log_threshold level) {
+    b.tell(control::heartbeat_answer{1, epoch_number(8), {}, level});
+    return b.all<set_log_level>().size();
+  };
+  EXPECT_EQ(told(control::log_threshold::as_configured), 0u);
+  EXPECT_EQ(told(control::log_threshold::debug), 1u);
+  EXPECT_EQ(told(control::log_threshold::debug), 1u);
+  EXPECT_EQ(b.all<set_log_level>()[0].level, control::log_threshold::debug);
+  EXPECT_EQ(told(control::log_threshold::as_configured), 2u);
+}
+
 TEST(worker_core, a_command_for_an_earlier_process_is_dropped) {
   bench b;
   b.join();
@@ -392,6 +406,66 @@ TEST(worker_core, beats_at_every_interval_with_the_engines_tick) {
   EXPECT_EQ(beats[0].engine_tick, 41u);
   EXPECT_EQ(beats[0].oldest_batch_ns, 17u);
   EXPECT_EQ(beats[0].generation, generation_number(1));
+}
+
+TEST(worker_core, a_probe_is_answered_by_a_beat_at_once) {
+  bench b;
+  b.serve();
+  b.step(time_passed{});
+  b.seen.clear();
+  b.now += b.options.heartbeat_interval / 10;
+  b.tell(control::probe{epoch_number(1), k_self});
+  ASSERT_EQ(b.said<control::heartbeat>().size(), 1u);
+  EXPECT_EQ(b.said<control::heartbeat>()[0].sequence, 2u);
+  b.tell(control::probe{epoch_number(1), incarnation_id(1)});  // meant for an earlier process
+  b.tell(control::probe{epoch_number(0), k_self});             // from an earlier coordinator
+  EXPECT_EQ(b.said<control::heartbeat>().size(), 1u);
+  EXPECT_EQ(b.summary().stale_commands_refused, 2u);
+}
+
+TEST(worker_core, tells_a_lost_device_in_its_beat) {
+  bench b;
+  b.serve();
+  engine_progress p;
+  p.device = control::device_state::lost;
+  b.step(p);
+  b.step(time_passed{});
+  EXPECT_EQ(b.said<control::heartbeat>().at(0).device, control::device_state::lost);
+}
+
+TEST(worker_core, its_lease_runs_from_the_sending_of_the_beat_that_was_answered) {
+  bench b;
+  b.serve();
+  b.step(time_passed{});  // beat 1
+  const time_ns sent = b.now;
+  for (int i = 1; i <= 4; ++i) {
+    b.now += b.options.heartbeat_interval;
+    b.step(time_passed{});
+  }
+  b.tell(control::heartbeat_answer{1, epoch_number(1), generation_number(1)});  // late
+  b.now = sent + b.options.heartbeat_timeout - 1;
+  b.step(time_passed{});
+  EXPECT_TRUE(b.summary().leased);
+  b.now += 1;
+  b.step(time_passed{});
+  EXPECT_FALSE(b.summary().leased);
+}
+
+TEST(worker_core, cut_from_the_coordinator_it_is_not_ready_and_serves_on_until_answered_again) {
+  bench b;
+  b.serve();
+  b.step(time_passed{});
+  b.tell(control::heartbeat_answer{1, epoch_number(1), generation_number(1)});
+  for (int i = 0; i < 6; ++i) {  // beats go out, no answer comes
+    b.now += b.options.heartbeat_interval;
+    b.step(time_passed{});
+  }
+  EXPECT_FALSE(b.summary().leased);
+  EXPECT_TRUE(b.summary().joined);
+  EXPECT_TRUE(b.summary().serving);
+  b.tell(control::heartbeat_answer{7, epoch_number(1), generation_number(1)});
+  b.step(time_passed{});
+  EXPECT_TRUE(b.summary().leased);
 }
 
 TEST(worker_core, reports_load_once_a_second_while_it_changes) {

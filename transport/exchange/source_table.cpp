@@ -81,12 +81,12 @@ link_peer source_table::detach(worker_id worker) {
 
 void source_table::lose(link_peer peer) {
   for (worker_pair& pair : pairs_)
-    if (pair.attached && pair.peer == peer) lose(pair);
+    if (pair.attached && pair.peer == peer) lose(pair, peers_lost_);
 }
 
-void source_table::lose(worker_pair& pair) {
+void source_table::lose(worker_pair& pair, std::uint64_t& count) {
   if (std::exchange(pair.lost, true)) return;
-  ++peers_lost_;
+  ++count;
   for (exchange& x : pair.banks) {
     if (x.state == exchange_state::sent) end(x, comm_status::peer_lost);
     if (x.state == exchange_state::late) x.state = exchange_state::free;
@@ -189,7 +189,7 @@ landing source_table::admit(std::span<const std::byte> head, std::size_t payload
   worker_pair* pair = find(worker_id{h.worker});
   if (pair == nullptr || h.sender_incarnation != low_half(pair->worker.incarnation)) return drop();
   if (h.source != self_.source.value || h.session != self_.session.value) return drop();
-  if (h.kind == wire_kind::abort) return lose(*pair), landing{};
+  if (h.kind == wire_kind::abort) return lose(*pair, peers_left_), landing{};
   if (h.kind != wire_kind::give_back) return drop();
   const std::uint32_t bank = h.stamp % shape_.banks;
   exchange& x = pair->banks[bank];
@@ -201,6 +201,7 @@ landing source_table::admit(std::span<const std::byte> head, std::size_t payload
   const bool sound = check_sizes(h, shape_.return_rows_max, shape_.return_stride, payload_bytes) ==
                          size_fault::none &&
                      (h.rows == 0 || status_in(h) == status::ok);
+  if (!sound) ++rows_corrupt_;
   if (x.state == exchange_state::late || !sound) {
     x.result.result = sound ? comm_status::ok : comm_status::corrupt;
     x.settled = true;
@@ -214,7 +215,8 @@ landing source_table::admit(std::span<const std::byte> head, std::size_t payload
               .worker_status = status_in(h),
               .detail = status_in(h) == status::ok ? 0 : h.generation,
               .rows = h.rows,
-              .payload = region};
+              .payload = region,
+              .held_ns = h.budget_us};
   return {.admitted = true, .place = x.ticket, .region = region, .memory = &pair->memory};
 }
 
@@ -223,7 +225,7 @@ void source_table::landed(link_place place, bool complete) {
   if (x == nullptr || x->detached || !x->answered) return;
   const bool sound =
       complete && (x->payload_check == 0 || x->payload_check == crc32c(x->result.payload));
-  if (!sound) x->result.result = comm_status::corrupt;
+  if (!sound) x->result.result = comm_status::corrupt, ++rows_corrupt_;
   x->settled = true;
   settle(*x);
 }

@@ -75,6 +75,8 @@ class source_table final {
   bool has_ended() const noexcept { return !ended_.empty(); }
   std::uint64_t frames_dropped() const noexcept { return frames_dropped_; }
   std::uint64_t peers_lost() const noexcept { return peers_lost_; }
+  std::uint64_t peers_left() const noexcept { return peers_left_; }
+  std::uint64_t rows_corrupt() const noexcept { return rows_corrupt_; }
   std::uint64_t late_returns() const noexcept { return late_returns_; }
 
  private:
@@ -109,7 +111,7 @@ class source_table final {
   worker_pair& pair_of(exchange_ticket ticket) noexcept;
   exchange_ticket next_ticket(const worker_pair& pair, std::uint32_t bank) noexcept;
   landing drop() noexcept;
-  void lose(worker_pair& pair);
+  void lose(worker_pair& pair, std::uint64_t& count);
   void settle(exchange& x);
   void end(exchange& x, comm_status result);
 
@@ -119,6 +121,8 @@ class source_table final {
   std::uint16_t uses_ = 0;
   std::uint64_t frames_dropped_ = 0;
   std::uint64_t peers_lost_ = 0;
+  std::uint64_t peers_left_ = 0;
+  std::uint64_t rows_corrupt_ = 0;
   std::uint64_t late_returns_ = 0;
   std::uint32_t to_tell_ = 0;  // at most so many exchanges have `tell`
   std::vector<worker_pair> pairs_;

@@ -111,6 +111,8 @@ carrier_counters two_sided_source::counters() const noexcept {
   carrier_counters all = counters_;
   all.frames_dropped = table_.frames_dropped() + link_->frames_dropped();
   all.peers_lost = table_.peers_lost();
+  all.peers_left = table_.peers_left();
+  all.rows_corrupt = table_.rows_corrupt();
   all.requests_left = link_->requests_left();
   all.late_returns = table_.late_returns();
   return all;

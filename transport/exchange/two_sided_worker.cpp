@@ -72,13 +72,14 @@ std::span<std::byte> two_sided_worker::return_region(arrival_ticket ticket) {
 comm_status two_sided_worker::give_back(arrival_ticket ticket, std::uint32_t rows, status result,
                                         std::uint64_t detail) {
   worker_table::outgoing out;
-  const comm_status status = table_.give_back(ticket, rows, result, detail, out);
+  const time_ns now = monotonic_now();
+  const comm_status status = table_.give_back(ticket, rows, result, detail, now, out);
   if (status != comm_status::ok) return status;
   switch (link_->send(out.peer, out.bank, out.payload_bytes, ticket)) {
-    case link_send::done: table_.sent(ticket); break;
+    case link_send::done: table_.sent(ticket, now); break;
     case link_send::pending: break;
     case link_send::failed:
-      table_.sent(ticket);
+      table_.sent(ticket, now);
       lost(out.peer);
       return comm_status::peer_lost;
   }
@@ -95,7 +96,10 @@ carrier_counters two_sided_worker::counters() const noexcept {
   carrier_counters all = counters_;
   all.frames_dropped = table_.frames_dropped() + link_->frames_dropped();
   all.peers_lost = table_.peers_lost();
+  all.peers_left = table_.peers_left();
+  all.rows_corrupt = table_.rows_corrupt();
   all.requests_left = link_->requests_left();
+  all.stall_ns = table_.stall_ns();
   return all;
 }
 
@@ -105,9 +109,11 @@ landing two_sided_worker::admit(std::span<const std::byte> head, std::size_t pay
   return table_.admit(head, payload_bytes, monotonic_now());
 }
 
-void two_sided_worker::landed(link_place place, bool complete) { table_.landed(place, complete); }
+void two_sided_worker::landed(link_place place, bool complete) {
+  table_.landed(place, complete, monotonic_now());
+}
 
-void two_sided_worker::sent(link_place place) { table_.sent(place); }
+void two_sided_worker::sent(link_place place) { table_.sent(place, monotonic_now()); }
 
 void two_sided_worker::lost(link_peer peer) { table_.lose(peer); }
 

@@ -80,12 +80,12 @@ link_peer worker_table::detach(source_id source) {
 
 void worker_table::lose(link_peer peer) {
   for (source_pair& pair : pairs_)
-    if (pair.attached && pair.peer == peer) lose(pair);
+    if (pair.attached && pair.peer == peer) lose(pair, peers_lost_);
 }
 
 // Rows that came stay until the detach; giving them back will say peer_lost.
-void worker_table::lose(source_pair& pair) {
-  if (!std::exchange(pair.lost, true)) ++peers_lost_;
+void worker_table::lose(source_pair& pair, std::uint64_t& count) {
+  if (!std::exchange(pair.lost, true)) ++count;
 }
 
 std::vector<worker_table::outgoing> worker_table::farewell() {
@@ -114,7 +114,7 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
   if (h.session != pair->source.session.value || !is_for_us(h.worker)) return drop();
   if (h.kind == wire_kind::abort) {
     if (h.stamp == 0)
-      lose(*pair);
+      lose(*pair, peers_left_);
     else
       give_up(*pair, h.stamp);
     return {};
@@ -141,6 +141,7 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
       check_sizes(h, pair->shape.rows_max, row_bytes_of(pair->shape), payload_bytes);
   if (fault != size_fault::none) {
     x.refusal = refusal_of(fault);
+    ++rows_corrupt_;
     arrive(x);
     return {};
   }
@@ -150,14 +151,15 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
           .memory = &pair->memory};
 }
 
-void worker_table::landed(link_place place, bool complete) {
+void worker_table::landed(link_place place, bool complete, time_ns now) {
   held_rows* x = find(place);
   if (x == nullptr || x->state != arrival_state::landing) return;
   const source_pair& pair = pair_of(place);
   const auto payload =
       pair.memory->in(bank_in(place)).first(std::size_t{x->rows} * row_bytes_of(pair.shape));
   const bool sound = complete && (x->payload_check == 0 || x->payload_check == crc32c(payload));
-  if (!sound) x->refusal = status::corrupt;
+  if (!sound) x->refusal = status::corrupt, ++rows_corrupt_;
+  x->landed_at = now;
   arrive(*x);
 }
 
@@ -214,16 +216,19 @@ bool worker_table::take(arrival& out, time_ns now) {
   const source_pair& pair = pair_of(ticket);
   const std::size_t hidden_bytes = std::size_t{x->rows} * pair.shape.hidden_stride;
   const auto region = pair.memory->in(bank_in(ticket));
+  const duration_ns gone = now > x->admitted_at ? (now - x->admitted_at) / k_microsecond : 0;
   out = {.ticket = ticket,
          .source = pair.source.source,
          .key = x->key,
          .rows = x->rows,
-         .budget_us = x->budget_us - static_cast<std::uint32_t>(std::min<duration_ns>(
-                                         (now - x->admitted_at) / k_microsecond, x->budget_us)),
+         .budget_us =
+             x->budget_us - static_cast<std::uint32_t>(std::min<duration_ns>(gone, x->budget_us)),
          .hidden = region.first(hidden_bytes),
          .records =
              region.subspan(hidden_bytes, std::size_t{x->rows} * record_stride(pair.shape.top_k)),
-         .shape = &pair.shape};
+         .shape = &pair.shape,
+         .admitted_at = x->admitted_at,
+         .landed_at = x->landed_at};
   return true;
 }
 
@@ -235,7 +240,7 @@ std::span<std::byte> worker_table::return_region(arrival_ticket ticket) noexcept
 }
 
 comm_status worker_table::give_back(arrival_ticket ticket, std::uint32_t rows, status result,
-                                    std::uint64_t detail, outgoing& out) {
+                                    std::uint64_t detail, time_ns now, outgoing& out) {
   MOETIER_ASSERT(rows == 0 || result == status::ok);
   held_rows* x = find(ticket);
   if (x == nullptr) return comm_status::unknown_member;
@@ -259,18 +264,21 @@ comm_status worker_table::give_back(arrival_ticket ticket, std::uint32_t rows, s
   h.rows = rows;
   h.row_bytes = pair.shape.return_stride;
   h.payload_bytes = out.payload_bytes;
+  h.budget_us = static_cast<std::uint32_t>(std::min<duration_ns>(now - x->admitted_at, ~0u));
   if (checksum_) h.payload_check = crc32c(pair.memory->out(out.bank).first(out.payload_bytes));
   write_head(h, *pair.memory, out.bank);
   x->returning = true;
+  x->given_back_at = now;
   x->returned_ticket = ticket;
   return comm_status::ok;
 }
 
-void worker_table::sent(link_place place) {
+void worker_table::sent(link_place place, time_ns now) {
   if (place_in(place) / k_banks_max >= pairs_.size()) return;
   held_rows& x = pair_of(place).banks[bank_in(place)];
   if (!x.returning || x.returned_ticket != place) return;
   x.returning = false;
+  stall_ns_ += now - x.given_back_at;
   if (x.state == arrival_state::arrived) report(x);
 }
 

@@ -14,7 +14,8 @@
 //   any      source detached      FREE     its tickets are unknown from now on
 //
 // A bank is stamp mod banks and takes only newer stamps, so a doubled or replayed dispatch finds no
-// place. An arrival whose bank is still sending its last return waits for sent(). Thread: owner.
+// place. An arrival whose bank is still sending its last return waits for sent(). Times come in as
+// values; a return tells how long its rows were here. Thread: owner.
 
 #include <array>
 #include <cstdint>
@@ -58,8 +59,8 @@ class worker_table final {
 
   // Exchanges, in the order of their life.
   // `now` of admit() and take(): what went by between the two is taken off the budget.
-  landing admit(std::span<const std::byte> head, std::size_t payload_bytes, time_ns now = 0);
-  void landed(link_place place, bool complete);
+  landing admit(std::span<const std::byte> head, std::size_t payload_bytes, time_ns now);
+  void landed(link_place place, bool complete, time_ns now);
   // The oldest complete arrival becomes HELD.
   bool take(arrival& out, time_ns now = 0);
   // So does the oldest one that must be given back with `why` and no rows.
@@ -68,12 +69,15 @@ class worker_table final {
   bool take_given_up(arrival_ticket& ticket);
   std::span<std::byte> return_region(arrival_ticket ticket) noexcept;
   comm_status give_back(arrival_ticket ticket, std::uint32_t rows, status result,
-                        std::uint64_t detail, outgoing& out);
-  void sent(link_place place);
+                        std::uint64_t detail, time_ns now, outgoing& out);
+  void sent(link_place place, time_ns now);
 
   bool has_ready() const noexcept { return !ready_.empty() || !refused_.empty(); }
   std::uint64_t frames_dropped() const noexcept { return frames_dropped_; }
   std::uint64_t peers_lost() const noexcept { return peers_lost_; }
+  std::uint64_t peers_left() const noexcept { return peers_left_; }
+  std::uint64_t rows_corrupt() const noexcept { return rows_corrupt_; }
+  duration_ns stall_ns() const noexcept { return stall_ns_; }  // from give_back to sent
 
  private:
   struct held_rows {
@@ -89,6 +93,8 @@ class worker_table final {
     std::uint32_t rows = 0;
     std::uint32_t budget_us = 0;
     time_ns admitted_at = 0;
+    time_ns landed_at = 0;
+    time_ns given_back_at = 0;
     exchange_key key{};
   };
   struct source_pair {
@@ -109,7 +115,7 @@ class worker_table final {
   arrival_ticket next_ticket(const source_pair& pair, std::uint32_t bank) noexcept;
   bool is_for_us(std::uint16_t worker) const noexcept;
   landing drop() noexcept;
-  void lose(source_pair& pair);
+  static void lose(source_pair& pair, std::uint64_t& count);
   void arrive(held_rows& x);
   void report(const held_rows& x);
   void give_up(source_pair& pair, std::uint32_t stamp);
@@ -120,6 +126,9 @@ class worker_table final {
   std::uint64_t uses_ = 0;
   std::uint64_t frames_dropped_ = 0;
   std::uint64_t peers_lost_ = 0;
+  std::uint64_t peers_left_ = 0;
+  std::uint64_t rows_corrupt_ = 0;
+  duration_ns stall_ns_ = 0;
   std::vector<source_pair> pairs_;
   bounded_ring<arrival_ticket> ready_;
   bounded_ring<arrival_ticket> refused_;

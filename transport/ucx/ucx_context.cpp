@@ -35,7 +35,7 @@ std::vector<std::pair<std::string, std::string>> ucx_settings(const carrier_opti
 
 unexpected_error ucx_failure(const char* call, ucs_status_t status) {
   return fail(reason::carrier_unavailable, "ucx",
-              fmt::format("{}: {}", call, ucs_status_string(status)));
+              fmt::format("{} ended with status {}", call, static_cast<int>(status)));
 }
 
 expected<std::unique_ptr<ucx_context>> ucx_context::make(const carrier_options& options,

@@ -1,5 +1,7 @@
-// What runs by the clock: hello again while unanswered, heartbeats, load reports, the end of
-// leaving.
+// What runs by the clock: hello again while unanswered, heartbeats and the lease that their answers
+// renew, load reports, the end of leaving.
+
+#include <fmt/format.h>
 
 #include "workers/core/state.hpp"
 
@@ -13,6 +15,7 @@ constexpr std::uint64_t k_silence_timeouts = 2;
 // stop sending before rows are refused.
 constexpr std::uint64_t k_notice_intervals = 3;
 constexpr duration_ns k_report_interval = k_second;
+constexpr std::size_t k_beats_kept = 64;
 
 }  // namespace
 
@@ -22,6 +25,46 @@ void core::state::obey(const control::heartbeat_answer& m) {
     return;
   }
   highest = m.epoch;
+  while (!beats_sent.empty() && beats_sent.front().sequence <= m.sequence) {
+    if (beats_sent.front().sequence == m.sequence) lease_from = beats_sent.front().at;
+    beats_sent.pop_front();
+  }
+  if (m.log == log_level) return;
+  log_level = m.log;
+  emit(set_log_level{m.log});
+}
+
+void core::state::obey(const control::probe& m) {
+  if (!is_own(m.incarnation) || !obeys(m.epoch, {})) return;
+  if (joined) say_beat(heard_at);  // the probe's own time
+}
+
+void core::state::say_beat(time_ns now) {
+  beat_at = now;
+  beats_sent.push_back({++beat, now});
+  if (beats_sent.size() > k_beats_kept) beats_sent.pop_front();
+  say(control::heartbeat{.incarnation = options.incarnation,
+                         .sequence = beat,
+                         .epoch = highest,
+                         .generation = serving ? serving->generation : generation_number(),
+                         .engine_tick = progress.tick,
+                         .tickets_ended = progress.tickets_ended,
+                         .oldest_batch_ns = progress.oldest_batch_ns,
+                         .device = progress.device});
+}
+
+// Counted from the sending of a beat, so it ends here before the coordinator may do without this
+// worker, whose clock runs from the beat's coming. Lapsed, the worker serves on: it cannot tell a
+// dead coordinator from a cut link, and its rows stay right.
+void core::state::judge_lease(time_ns now) {
+  const bool holds = joined && now - lease_from < options.heartbeat_timeout;
+  if (joined && holds != leased) {
+    log(holds ? log_event::level::info : log_event::level::warn,
+        holds ? "lease_renewed" : "lease_lapsed",
+        fmt::format("the coordinator's last answer is of {} ms ago",
+                    (now - lease_from) / k_millisecond));
+  }
+  leased = holds;
 }
 
 void core::state::on(const engine_progress& e, time_ns) {
@@ -46,6 +89,7 @@ void core::state::on(const time_passed&, time_ns now) {
   }
   if (leaving && now - leaving_at >= options.drain_limit) return stop(false, "drain limit");
   if (!linked) return;
+  judge_lease(now);
   if (now - heard_at >= k_silence_timeouts * options.heartbeat_timeout) {
     heard_at = now;
     emit(drop_link{});
@@ -56,14 +100,7 @@ void core::state::on(const time_passed&, time_ns now) {
     return;
   }
   if (beat == 0 || now - beat_at >= options.heartbeat_interval) {
-    beat_at = now;
-    say(control::heartbeat{.incarnation = options.incarnation,
-                           .sequence = ++beat,
-                           .epoch = highest,
-                           .generation = serving ? serving->generation : generation_number(),
-                           .engine_tick = progress.tick,
-                           .tickets_ended = progress.tickets_ended,
-                           .oldest_batch_ns = progress.oldest_batch_ns});
+    say_beat(now);
   }
   if (load_changed && serving && now - reported_at >= k_report_interval) {
     reported_at = now;

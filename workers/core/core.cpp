@@ -23,6 +23,7 @@ worker_summary core::summary() const {
           .epoch = s.highest,
           .generation = s.serving ? s.serving->generation : generation_number(),
           .joined = s.joined,
+          .leased = s.joined && s.leased,
           .serving = s.serving.has_value(),
           .draining = s.leaving,
           .sources = static_cast<std::uint32_t>(s.sources.size()),
@@ -77,6 +78,9 @@ void core::state::say_hello(time_ns now) {
 void core::state::obey(const control::welcome& m) {
   if (!is_own(m.incarnation) || !obeys(m.epoch, {})) return;
   joined = true;
+  leased = true;
+  lease_from = hello_at;
+  beats_sent.clear();
   self = m.worker;
 }
 
@@ -96,15 +100,13 @@ bool core::state::is_own(incarnation_id incarnation) {
 }
 
 // R1. The caller has checked the incarnation, where the command carries one.
-bool core::state::obeys(epoch_number epoch, [[maybe_unused]] generation_number generation) {
-#if !defined(MOETIER_MUTANT) || MOETIER_MUTANT != 1
+bool core::state::obeys(epoch_number epoch, generation_number generation) {
   if (epoch < highest) {
     ++stale_refused;
     refuse(control::refused::why::stale_epoch, generation,
            fmt::format("epoch {} is older than {}", epoch.value, highest.value));
     return false;
   }
-#endif
   highest = epoch;
   return true;
 }

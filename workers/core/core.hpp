@@ -31,6 +31,7 @@ struct worker_summary {  // for HTTP and metrics
   epoch_number epoch;
   generation_number generation;
   bool joined = false;
+  bool leased = false;  // the coordinator answered a beat that is not older than its patience
   bool serving = false;
   bool draining = false;
   std::uint32_t sources = 0;

@@ -53,6 +53,7 @@ struct engine_progress {  // from the engine, several times a heartbeat
   std::uint64_t calls_total = 0;
   generation_number counted_generation;
   std::vector<std::uint64_t> counts;  // by (layer index, local slot); empty = unchanged
+  control::device_state device = control::device_state::none;
 };
 struct pages_released {
   generation_number generation;
@@ -104,6 +105,9 @@ struct load_adapter {  // read it, then let the engine have it
 struct drop_adapter {
   std::uint32_t adapter = 0;
 };
+struct set_log_level {  // somebody set it while the tier runs
+  control::log_threshold level = control::log_threshold::as_configured;
+};
 struct drain_engine {};  // finish what is in flight, take nothing new
 struct log_event {
   enum class level : std::uint8_t { debug, info, warn, error } severity = level::info;
@@ -117,7 +121,7 @@ struct stopped {
 
 using effect = std::variant<send, drop_link, load_plan, cancel_load, serve_generation,
                             release_pages, attach_source, detach_source, load_adapter, drop_adapter,
-                            drain_engine, log_event, stopped>;
+                            set_log_level, drain_engine, log_event, stopped>;
 using effects = std::vector<effect>;
 
 }  // namespace moetier::workers

@@ -4,6 +4,7 @@
 // command passes obeys() first: it compares incarnation and epoch and is the only place that raises
 // the epoch. Thread: owner.
 
+#include <deque>
 #include <map>
 #include <optional>
 
@@ -59,11 +60,19 @@ struct core::state {
 
   engine_progress progress;
   std::uint64_t beat = 0;
+  struct sent_beat {
+    std::uint64_t sequence = 0;
+    time_ns at = 0;
+  };
+  std::deque<sent_beat> beats_sent;  // of this link, not answered yet; bounded
+  time_ns lease_from = 0;            // when the newest answered beat was sent
+  bool leased = false;
   time_ns hello_at = 0;     // when hello was said last
   time_ns beat_at = 0;      // when a beat was sent last
   time_ns heard_at = 0;     // when the coordinator was heard last
   time_ns reported_at = 0;  // when a load report was sent last
   bool load_changed = false;
+  control::log_threshold log_level = control::log_threshold::as_configured;  // as last told
 
   bool leaving = false;
   bool drain_asked = false;
@@ -113,6 +122,9 @@ struct core::state {
 
   // --- beats (beats.cpp) ---
   void obey(const control::heartbeat_answer& m);
+  void obey(const control::probe& m);
+  void say_beat(time_ns now);
+  void judge_lease(time_ns now);
   void on(const time_passed&, time_ns now);
   void on(const engine_progress& e, time_ns now);
 

@@ -16,17 +16,17 @@
 namespace moetier::workers {
 namespace {
 
-unexpected_error refuse(const std::string& given, const std::string& allowed) {
+unexpected_error refuse(std::string_view given, const std::string& allowed) {
   return fail(reason::config_invalid, "worker.device", given, allowed);
 }
 
-expected<int> device_count() {
+expected<int> device_count(std::string_view given) {
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code != cudaSuccess)
-    return refuse("cuda", fmt::format("auto or cpu, as CUDA finds no device here: {} ({})",
+    return refuse(given, fmt::format("auto or cpu, as CUDA finds no device here: {} ({})",
                                       cudaGetErrorName(code), cudaGetErrorString(code)));
-  if (count == 0) return refuse("cuda", "auto or cpu, as this machine has no CUDA device");
+  if (count == 0) return refuse(given, "auto or cpu, as this machine has no CUDA device");
   return count;
 }
 
@@ -116,16 +116,16 @@ class cuda_device final : public worker_device {
 
 }  // namespace
 
-expected<std::uint32_t> count_devices() {
-  const auto count = device_count();
+expected<std::uint32_t> count_devices(std::string_view given) {
+  const auto count = device_count(given);
   if (!count) return unexpected_error(count.error());
   return static_cast<std::uint32_t>(*count);
 }
 
 expected<std::unique_ptr<worker_device>> open_device(const device_options& options) {
-  const auto count = count_devices();
-  if (!count) return unexpected_error(count.error());
   const std::string name = fmt::format("cuda:{}", options.ordinal);
+  const auto count = count_devices(name);
+  if (!count) return unexpected_error(count.error());
   if (options.ordinal >= *count)
     return refuse(name, *count == 1 ? "cuda:0, as this machine has one device"
                                     : fmt::format("cuda:0 to cuda:{}", *count - 1));

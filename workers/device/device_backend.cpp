@@ -172,6 +172,7 @@ compute_status device_backend::run(const expert_call& call) {
              .rows_per_slot = rows_per_slot_of(call.entries.size(), active),
              .mode = call.mode};
     c.layout = call_layout_of(shape().hidden_size, c.key.rows_cap, c.key.k_in, c.key.slots);
+    if (call.clock != nullptr) call.clock->padding_rows += c.key.rows_cap - c.rows;
     write_in(c);
     if (const compute_status done = compute(c); done != compute_status::ok) return done;
     read_out(c);

@@ -52,7 +52,7 @@ class worker_device {
 // reason::config_invalid, for the setting worker.device: this build has no CUDA, the machine has no
 // device, or none of this number. Nothing is allocated on the device but its context.
 expected<std::unique_ptr<worker_device>> open_device(const device_options& options);
-// How many there are, at least one; the same errors.
-expected<std::uint32_t> count_devices();
+// How many there are, at least one; the same errors, which say that the setting was `given`.
+expected<std::uint32_t> count_devices(std::string_view given = "cuda");
 
 }  // namespace moetier::workers

@@ -1,7 +1,9 @@
 #include "workers/engine/engine.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -10,6 +12,7 @@
 #include <pthread.h>
 
 #include "schemas/base/assert.hpp"
+#include "schemas/base/limits.hpp"
 #include "workers/engine/mailbox.hpp"
 #include "workers/engine/waiting_calls.hpp"
 #include "workers/layer/moe_layer.hpp"
@@ -32,6 +35,12 @@ transport::source_shape shape_of(const control::source_attachment& s) {
           .return_stride = s.return_stride,
           .return_rows_max = s.return_rows_max,
           .banks = s.banks};
+}
+
+std::uint32_t sources_in(std::span<const transport::arrival> taken) noexcept {
+  std::bitset<k_sources_max> seen;
+  for (const transport::arrival& a : taken) seen.set(a.source.value % k_sources_max);
+  return static_cast<std::uint32_t>(seen.count());
 }
 
 }  // namespace
@@ -62,6 +71,8 @@ class engine::loop {
     if (thread_.joinable()) thread_.join();
   }
 
+  const transport::wait_ring& waits() const noexcept { return waits_; }
+
   void post(engine_command command) {
     mail_.post(std::move(command));
     half_.wake();
@@ -79,6 +90,8 @@ class engine::loop {
     return p;
   }
 
+  engine_reading reading() const { return meter_.read(); }
+
   std::uint64_t tick() const noexcept { return tick_.load(std::memory_order_relaxed); }
 
   queue_figures queue() const noexcept { return waiting_.figures(); }
@@ -94,11 +107,13 @@ class engine::loop {
     std::array<transport::arrival, k_arrivals_max> arrivals;
     time_ns counters_due = 0;
     time_ns looked_at = 0;  // 0: nothing was computed since
+    time_ns turn_began = monotonic_now();
     while (!stopping_.load(std::memory_order_acquire)) {
       tick_.fetch_add(1, std::memory_order_relaxed);
       if (mail_.pending()) obey();
       const std::size_t n = half_.poll(arrivals);
-      time_ns now = monotonic_now();
+      const time_ns polled = monotonic_now();
+      time_ns now = polled;
       if (n > 0) last_arrival_ = now;
       const duration_ns unseen = looked_at == 0 ? 0 : now - looked_at;
       for (std::size_t i = 0; i < n; ++i) admit(arrivals[i], now, unseen);
@@ -114,7 +129,14 @@ class engine::loop {
         counters_ = half_.counters();
         counters_due = now + k_counters_every;
       }
-      if (n == 0 && !busy) half_.wait(nanoseconds(options_.spin), nanoseconds(sleep_limit()));
+      meter_.count_turn(sources_in(std::span(arrivals).first(n)), polled - turn_began);
+      turn_began = now;
+      if (n > 0 || busy) continue;
+      const duration_ns limit = sleep_limit();
+      half_.wait(nanoseconds(options_.spin), nanoseconds(limit));
+      // What the sleep took beyond its limit belongs to the turn that follows.
+      const time_ns woken = monotonic_now();
+      turn_began = woken - (woken - now > limit ? woken - now - limit : 0);
     }
   }
 
@@ -127,6 +149,7 @@ class engine::loop {
 
   void refuse(const transport::arrival& work, const waiting_calls::verdict& v) {
     half_.give_back(work.ticket, 0, v.code, v.detail);
+    meter_.count_end(v.code, work.rows);
     ended_.fetch_add(1, std::memory_order_relaxed);
   }
 
@@ -136,6 +159,7 @@ class engine::loop {
     for (std::size_t i = 0; i < n; ++i) {
       if (!waiting_.give_up(tickets[i])) continue;
       half_.give_back(tickets[i], 0, status::cancelled, 0);
+      meter_.count_end(status::cancelled, 0);
       ended_.fetch_add(1, std::memory_order_relaxed);
     }
   }
@@ -149,14 +173,26 @@ class engine::loop {
       return now;
     }
     busy_since_.store(now, std::memory_order_relaxed);
-    const status answered = layer_.serve(work);
+    transport::wait_record wait{.peer = work.source.value,
+                                .session = work.key.session,
+                                .step = work.key.step,
+                                .layer = work.key.layer,
+                                .micro_batch = work.key.micro_batch,
+                                .chunk = work.key.chunk,
+                                .attempt = work.key.attempt,
+                                .bytes_due = work.hidden.size(),
+                                .bytes_seen = work.hidden.size()};
+    wait.outcome = layer_.serve(work);
     busy_since_.store(0, std::memory_order_relaxed);
     ended_.fetch_add(1, std::memory_order_relaxed);
     rows_.store(layer_.rows_total(), std::memory_order_relaxed);
-    const time_ns end = monotonic_now();
+    wait.ended = monotonic_now();
+    meter_.count(work, layer_.last(), wait.outcome, now, wait.ended);
+    wait.age = wait.ended - now;
+    waits_.record(wait);
     // What was refused before it was computed says nothing about the next call's time.
-    if (answered == status::ok) waiting_.served(end - now, end);
-    return end;
+    if (wait.outcome == status::ok) waiting_.served(wait.age, wait.ended);
+    return wait.ended;
   }
 
   void obey() {
@@ -245,6 +281,9 @@ class engine::loop {
   std::atomic<std::uint64_t> ended_{0};
   std::atomic<std::uint64_t> rows_{0};
   std::atomic<time_ns> busy_since_{0};
+  engine_meter meter_;
+
+  transport::wait_ring waits_;
 
   // Engine thread only.
   std::vector<incarnation_id> attached_;  // by source id; 0 = none
@@ -286,9 +325,11 @@ void engine::post_adapters(std::shared_ptr<const adapter_set> adapters) {
 }
 void engine::post_drain() { loop_->post(drain_command{}); }
 
+engine_reading engine::reading() const { return loop_->reading(); }
 engine_progress engine::progress(bool with_counts) { return loop_->progress(with_counts); }
 std::uint64_t engine::tick() const noexcept { return loop_->tick(); }
 transport::carrier_counters engine::carrier() const { return loop_->carrier(); }
 queue_figures engine::queue() const noexcept { return loop_->queue(); }
+const transport::wait_ring& engine::waits() const noexcept { return loop_->waits(); }
 
 }  // namespace moetier::workers

@@ -16,8 +16,10 @@
 #include "kernels/backend.hpp"
 #include "schemas/base/time.hpp"
 #include "transport/communication.hpp"
+#include "transport/waits/wait_ring.hpp"
 #include "workers/core/event.hpp"
 #include "workers/engine/waiting_calls.hpp"
+#include "workers/engine/engine_meter.hpp"
 #include "workers/store/adapter_set.hpp"
 #include "workers/store/generation_table.hpp"
 
@@ -66,6 +68,9 @@ class engine final {
   std::uint64_t tick() const noexcept;          // rises while the engine turns: for /livez
   transport::carrier_counters carrier() const;  // as of the last turn
   queue_figures queue() const noexcept;         // calls that wait and calls that were refused
+  // The flight recorder: how long each call kept the engine, by source.
+  const transport::wait_ring& waits() const noexcept;
+  engine_reading reading() const;
 
  private:
   class loop;

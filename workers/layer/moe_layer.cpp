@@ -1,5 +1,6 @@
 #include "workers/layer/moe_layer.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "schemas/base/assert.hpp"
+#include "schemas/base/time.hpp"
 
 namespace moetier::workers {
 namespace {
@@ -130,6 +132,7 @@ const MoeLayer::placed* MoeLayer::find(const transport::exchange_key& key) const
 
 status MoeLayer::serve(const transport::arrival& work) {
   verdict v;
+  last_ = {};
   const placed* in = find(work.key);
   const int layer_index = in == nullptr ? -1 : in->table->index_of(work.key.layer);
   if (in == nullptr) {
@@ -181,8 +184,14 @@ MoeLayer::verdict MoeLayer::compute(const transport::arrival& work, const placed
                                   .k_in = work.shape->top_k,
                                   .mode = mode,
                                   .workspace = {workspace_.get(), workspace_bytes_},
-                                  .lora = any_adapter_ ? &lora : nullptr};
+                                  .lora = any_adapter_ ? &lora : nullptr,
+                                  .clock = &last_.compute};
+  last_.grouped_at = monotonic_now();
+  last_.compute.last = last_.grouped_at;
   const kernels::compute_status done = backend_.run(call);
+  // A backend that tells its stages has looked at the clock when the last one ended.
+  const bool told = last_.compute.last != last_.grouped_at;
+  last_.computed_at = told ? last_.compute.last : monotonic_now();
   MOETIER_ASSERT(done != kernels::compute_status::workspace_short);
   if (done == kernels::compute_status::device_lost) return {.code = status::device};
   if (done != kernels::compute_status::ok) return {.code = status::invalid};
@@ -191,6 +200,8 @@ MoeLayer::verdict MoeLayer::compute(const transport::arrival& work, const placed
     counts_.add(work.key.generation, layer_index, per_slot.first(slots));
   }
   rows_total_ += work.rows;
+  last_.experts = static_cast<std::uint32_t>(
+      std::ranges::count_if(per_slot, [](std::uint32_t of_slot) { return of_slot != 0; }));
   const std::uint32_t give = mode == kernels::return_mode::partial
                                  ? work.rows
                                  : compact_exact(work, in, layer_index, rows);

@@ -34,6 +34,14 @@ struct moe_layer_options {
   std::uint32_t sources_max = 0;
 };
 
+// What the exchange that was served last was, for whoever counts; all zero of one that was refused.
+struct served_exchange {
+  std::uint32_t experts = 0;  // slots with at least one row
+  kernels::stage_clock compute;
+  time_ns grouped_at = 0;  // records read, entries sorted: compute follows
+  time_ns computed_at = 0;
+};
+
 class MoeLayer final {
  public:
   MoeLayer(const moe_layer_options& options, kernels::Backend& backend,
@@ -59,6 +67,7 @@ class MoeLayer final {
 
   const slot_counts& counts() const noexcept { return counts_; }
   std::uint64_t rows_total() const noexcept { return rows_total_; }
+  const served_exchange& last() const noexcept { return last_; }
   generation_number newest() const noexcept;
 
  private:
@@ -91,6 +100,7 @@ class MoeLayer final {
   visit_ledger ledger_;
   slot_counts counts_;
   std::uint64_t rows_total_ = 0;
+  served_exchange last_;
 
   std::vector<kernels::expert_entry> entries_;
   std::vector<kernels::expert_entry> scratch_;

@@ -47,6 +47,7 @@ class page_pool final {
   page_pool& operator=(const page_pool&) = delete;
 
   std::uint32_t pages() const noexcept { return static_cast<std::uint32_t>(states_.size()); }
+  std::size_t page_bytes() const noexcept { return page_bytes_; }
   std::uint32_t count(page_state state) const noexcept {
     return counts_[static_cast<std::size_t>(state)];
   }

@@ -9,6 +9,7 @@
 #include "schemas/base/assert.hpp"
 #include "schemas/base/checksum.hpp"
 #include "schemas/model/config.hpp"
+#include "workers/weights/expert_finite.hpp"
 #include "workers/weights/matrix_reader.hpp"
 #include "workers/weights/routing_reader.hpp"
 #include "workers/weights/tensor_floats.hpp"
@@ -32,8 +33,10 @@ std::string cut_refusal(const model_description& model) {
 
 }  // namespace
 
-checkpoint::checkpoint(model_description model, stored_form form, std::unique_ptr<shard_set> shards)
-    : model_(std::move(model)),
+checkpoint::checkpoint(model_description model, stored_form form, std::unique_ptr<shard_set> shards,
+                       const checkpoint_options& options)
+    : options_(options),
+      model_(std::move(model)),
       form_(std::move(form)),
       shards_(std::move(shards)),
       naming_(find_naming(model_, form_, *shards_)),
@@ -45,8 +48,8 @@ expected<std::unique_ptr<checkpoint>> checkpoint::open(const std::string& direct
   if (!reading) return unexpected_error(std::move(reading.error()));
   auto shards = shard_set::open(directory);
   if (!shards) return unexpected_error(std::move(shards.error()));
-  std::unique_ptr<checkpoint> opened(
-      new checkpoint(std::move(reading->model), std::move(reading->form), std::move(*shards)));
+  std::unique_ptr<checkpoint> opened(new checkpoint(
+      std::move(reading->model), std::move(reading->form), std::move(*shards), options));
   if (auto found = opened->find_tensors(); !found)
     return unexpected_error(std::move(found.error()));
   if (!options.routers) return opened;
@@ -103,8 +106,13 @@ expected<void> checkpoint::load(layer_id layer, expert_id expert, const expert_b
   const int layer_index = moe_index(model_, layer);
   MOETIER_ASSERT(layer_index >= 0);
   MOETIER_ASSERT(expert.value < model_.experts + model_.shared.count);
-  return read_expert(model_, naming_, layers_[static_cast<std::size_t>(layer_index)], layer,
-                     expert.value, into);
+  if (auto done = read_expert(model_, naming_, layers_[static_cast<std::size_t>(layer_index)],
+                              layer, expert.value, into);
+      !done)
+    return done;
+  // Quantised matrices were checked with their scales.
+  if (model_.format.quant != quant_kind::none || options_.serve_nonfinite) return {};
+  return check_expert_finite(model_.format.stored, layer, expert, into);
 }
 
 expected<tensor_place> checkpoint::find_router(layer_id layer) const {

@@ -28,7 +28,8 @@
 namespace moetier::workers {
 
 struct checkpoint_options {
-  bool routers = false;  // also find, check and digest the routers
+  bool routers = false;          // also find, check and digest the routers
+  bool serve_nonfinite = false;  // unquantised experts with NaN or infinity are loaded too
 };
 
 // One layer's router, [columns, router_width] row-major. It may be f32 in a model of narrower
@@ -72,12 +73,14 @@ class checkpoint final : public expert_source {
   expected<routing_tables> read_routing_tables() const;
 
  private:
-  checkpoint(model_description model, stored_form form, std::unique_ptr<shard_set> shards);
+  checkpoint(model_description model, stored_form form, std::unique_ptr<shard_set> shards,
+             const checkpoint_options& options);
 
   expected<void> find_tensors();
   expected<tensor_place> find_router(layer_id layer) const;
   expected<void> read_routers();
 
+  const checkpoint_options options_;
   model_description model_;
   stored_form form_;
   std::unique_ptr<shard_set> shards_;

@@ -233,6 +233,19 @@ expected<void> find_shared(const model_description& model, const tensor_naming& 
   return {};
 }
 
+namespace {
+
+// Whether a tensor changes which experts are chosen, or how, in a way that this family has not: in
+// the router's own module, or under a name that selection biases have elsewhere. Left alone it
+// would be lost in silence.
+bool is_beside_router(const tensor_names& names, std::string_view rest) {
+  const std::string_view module = names.router.substr(0, names.router.rfind('.') + 1);
+  return (!module.empty() && rest.starts_with(module)) ||
+         rest.ends_with(".e_score_correction_bias") || rest.ends_with(".expert_bias");
+}
+
+}  // namespace
+
 expected<void> check_surplus(const model_description& model, const tensor_naming& naming,
                              const shard_set& shards, const std::vector<layer_tensors>& wanted) {
   std::unordered_set<const tensor_info*> known;
@@ -261,12 +274,17 @@ expected<void> check_surplus(const model_description& model, const tensor_naming
     if (rest.starts_with(names.experts)) {
       rest.remove_prefix(names.experts.size());
       const auto expert = take_number(rest);
+      // The transformers library writes tensors of identity experts, which nobody computes with.
+      if (!dense && expert && *expert >= model.experts && *expert < model.columns()) continue;
       return fail(reason::weight_mismatch, where, "a tensor",
                   dense ? "none, as config.json makes this layer dense"
                   : expert && *expert >= model.experts
                       ? fmt::format("experts 0 to {} only", model.experts - 1)
                       : "none of this name");
     }
+    if (!dense && is_beside_router(names, rest))
+      return fail(reason::weight_mismatch, where, "a tensor",
+                  fmt::format("none of this name beside the router of {}", model.model_type));
     if (!names.shared.empty() && rest.starts_with(names.shared) &&
         model.shared.intermediate_size == 0 && !dense)
       return fail(reason::weight_mismatch, where, "a tensor",

@@ -10,6 +10,7 @@
 #include "actors/cli/command_line.hpp"
 #include "actors/cli/commands.hpp"
 #include "actors/cli/plan_advice.hpp"
+#include "actors/cli/plan_stats.hpp"
 #include "eplb/plan_file.hpp"
 #include "schemas/safetensors/tensor_writer.hpp"
 
@@ -341,6 +342,33 @@ TEST_F(plan_command, loads_beyond_the_limit_are_refused_in_repair_too) {
       o.error.find("has load 18446744073709551615; at most 4611686018427387903 over 2 workers"),
       std::string::npos)
       << o.error;
+}
+
+TEST(plan_stats, takes_means_of_a_calls_parts) {
+  const std::string page =
+      "# TYPE moetier_source_round_trip_seconds histogram\n"
+      "moetier_source_round_trip_seconds_count{part=\"wire\"} 4\n"
+      "moetier_source_round_trip_seconds_sum{part=\"wire\"} 0.0008\n"
+      "moetier_source_round_trip_seconds_count{part=\"wait\"} 4\n"
+      "moetier_source_round_trip_seconds_sum{part=\"wait\"} 0.0006\n";
+  const auto t = times_in(page);
+  ASSERT_TRUE(t.has_value()) << t.error().text;
+  EXPECT_NEAR(t->experts_us, 150, 1e-9);
+  EXPECT_NEAR(t->leg_us, 100, 1e-9);
+  EXPECT_EQ(times_in("# HELP other\n").error().text,
+            "setting --from-stats is a page without moetier's source figures; allowed: a "
+            "coordinator's /metrics, with gateway.enabled");
+  std::string idle = page;
+  for (std::size_t at = 0; (at = idle.find("} 4\n", at)) != std::string::npos;) idle[at + 2] = '0';
+  EXPECT_EQ(times_in(idle).error().text, "the tier is not ready: no thin client has called it yet");
+  EXPECT_EQ(times_of_tier("http://nowhere").error().text,
+            "setting --from-stats is 'http://nowhere'; allowed: a coordinator's HTTP address, as "
+            "http://127.0.0.1:7402");
+}
+
+TEST_F(plan_command, advice_says_when_the_tier_is_not_there) {
+  const outcome o = run({"--advise", "--ta", "1us", "--from-stats", "http://127.0.0.1:1"});
+  EXPECT_EQ(o.code, 3) << o.error;
 }
 
 TEST(plan_advice, follows_times_and_network) {

@@ -189,15 +189,52 @@ TEST(loader, keys_that_belong_together_are_checked_together) {
 TEST(loader, nothing_listens_beyond_loopback) {
   EXPECT_EQ(load_error("coordinator:\n  control_listen: 0.0.0.0:7401\n"),
             "tier.yaml:2: setting coordinator.control_listen is '0.0.0.0:7401'; allowed: host:port "
-            "on loopback");
+            "on loopback, or certificates (security.control)");
   EXPECT_NE(load_error("coordinator:\n  rpc_listen: 10.0.0.1:7400\n"), "(accepted)");
   EXPECT_NE(load_error("http:\n  listen: 0.0.0.0:7402\n"), "(accepted)");
   EXPECT_NE(load_error("transport:\n  listen: 0.0.0.0\n"), "(accepted)");
 }
 
-TEST(loader, certificates_are_refused_until_they_work) {
-  EXPECT_EQ(load_error("security:\n  cert: tier.pem\n"),
-            "tier.yaml:2: setting security.cert is not enabled");
+TEST(loader, certificates_open_their_own_link_beyond_loopback_and_no_other) {
+  const std::string rpc = "security:\n  rpc: {cert: c, key: k, ca: a}\n";
+  const std::string control = "security:\n  control: {cert: c, key: k, ca: a}\n";
+  const std::string rpc_public = "coordinator:\n  rpc_listen: 10.0.0.1:7400\n";
+  const std::string control_public = "coordinator:\n  control_listen: 10.0.0.1:7401\n";
+  const std::string worker_public = "worker:\n  coordinator: 10.0.0.1:7401\n";
+  EXPECT_EQ(load_error(rpc + rpc_public), "(accepted)");
+  EXPECT_NE(load_error(rpc + control_public), "(accepted)");
+  EXPECT_NE(load_error(rpc + worker_public), "(accepted)");
+  EXPECT_EQ(load_error(control + control_public), "(accepted)");
+  EXPECT_EQ(load_error(control + worker_public), "(accepted)");
+  EXPECT_NE(load_error(control + rpc_public), "(accepted)");
+  EXPECT_NE(load_error(rpc + "http:\n  listen: 10.0.0.1:7402\n"), "(accepted)");
+}
+
+TEST(loader, the_clear_may_be_asked_for_but_never_for_actors) {
+  const auto insecure = [](const char* what, const char* rest) {
+    return load_error(std::string("security:\n  insecure: ") + what + "\n" + rest);
+  };
+  EXPECT_EQ(insecure("rpc", "coordinator:\n  rpc_listen: 10.0.0.1:7400\n"), "(accepted)");
+  EXPECT_NE(insecure("http", "coordinator:\n  rpc_listen: 10.0.0.1:7400\n"), "(accepted)");
+  EXPECT_EQ(insecure("[rpc, http]", "http:\n  listen: 10.0.0.1:7402\n"), "(accepted)");
+  EXPECT_NE(insecure("[rpc, http]", "coordinator:\n  control_listen: 10.0.0.1:7401\n"),
+            "(accepted)");
+  EXPECT_EQ(insecure("control", ""),
+            "tier.yaml:2: setting security.insecure is 'control'; allowed: rpc, http or both by a "
+            "comma");
+}
+
+TEST(loader, a_link_has_all_of_its_files_or_none) {
+  EXPECT_EQ(load_error("security:\n  rpc:\n    cert: c\n    ca: a\n"),
+            "tier.yaml:4: setting security.rpc.key is not set; allowed: a file, as security.rpc.ca "
+            "has one");
+}
+
+TEST(loader, administrators_may_be_a_list) {
+  const layer layers[] = {yaml("security:\n  administrators: [ops, 'on call']\n")};
+  const auto l = load(layers);
+  ASSERT_TRUE(l);
+  EXPECT_EQ(l->values.security.administrators, "ops,on call");
 }
 
 TEST(yaml, a_doubled_key_or_section_is_refused) {

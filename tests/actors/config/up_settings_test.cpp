@@ -32,7 +32,9 @@ TEST(up_settings, its_own_defaults_are_free_ports_and_a_temporary_state_and_are_
   EXPECT_EQ(printed.find("127.0.0.1:7402"), std::string::npos) << printed;
   EXPECT_EQ(printed.find("/var/lib/moetier"), std::string::npos) << printed;
   EXPECT_EQ(origin(s, "http.listen"), "default of up: a free port each");
-  EXPECT_EQ(origin(s, "worker.name"), "default; ignored by up, which sets it for each worker");
+  EXPECT_EQ(printed.find("127.0.0.1:7401"), std::string::npos) << printed;
+  EXPECT_EQ(printed.find("worker@1"), std::string::npos) << printed;
+  EXPECT_EQ(origin(s, "worker.name"), "set by up for each worker");
 }
 
 TEST(up_settings, what_was_given_is_kept_with_its_origin_even_where_it_is_the_default) {

@@ -156,7 +156,7 @@ class loopback_test : public testing::Test {
         *world_, std::move(o), std::nullopt,
         coordinator_world{
             [](epoch_number, const coordinator::record&) -> expected<void> { return {}; },
-            [](bool, const std::string&) {}},
+            [](bool, reason, const std::string&) {}},
         log_);
     host_->start(sink_);
     const auto at = host_->publish({"127.0.0.1", 0});
@@ -224,13 +224,6 @@ TEST_F(loopback_test, a_worker_that_names_the_coordinators_own_node_identity_nev
   ASSERT_TRUE(machinery.wait_for_ticks(8));
   EXPECT_FALSE(twin.summary().joined);
   EXPECT_EQ(host_->view()->workers.size(), 1U);
-}
-
-TEST(actor_world, refuses_certificates_until_they_work) {
-  event_log log("test", log_level::off, true);
-  const auto world = actor_world::make({.certificate = "a.pem"}, log);
-  ASSERT_FALSE(world.has_value());
-  EXPECT_EQ(world.error().why, reason::not_enabled);
 }
 
 }  // namespace

@@ -50,7 +50,12 @@ std::unique_ptr<http_server> server_on_a_free_port() {
         [] {
           return response{503, "application/json", "{}"};
         }},
-       {"/throws", []() -> response { throw std::runtime_error("secret detail"); }}});
+       {"/throws", []() -> response { throw std::runtime_error("secret detail"); }},
+       {"/debug/config",
+        [] {
+          return response{200, "application/json", "{}"};
+        },
+        true}});
   EXPECT_TRUE(s.has_value());
   return s ? std::move(*s) : nullptr;
 }
@@ -62,7 +67,9 @@ TEST(http_server, answers_known_pages_with_their_code_and_body) {
   const std::string live = ask(port, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_TRUE(live.starts_with("HTTP/1.1 200 OK\r\n")) << live;
   EXPECT_TRUE(live.ends_with("\r\n\r\nturning\n")) << live;
-  EXPECT_NE(live.find("default-src 'none'"), std::string::npos);
+  EXPECT_NE(live.find("Content-Security-Policy: default-src 'none'; script-src 'self'; "),
+            std::string::npos);
+  EXPECT_EQ(live.find("unsafe"), std::string::npos);
   EXPECT_TRUE(ask(port, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n").starts_with("HTTP/1.1 503 "));
 }
 
@@ -91,6 +98,22 @@ TEST(http_server, a_page_that_throws_is_a_500_without_its_text) {
   const std::string answer = ask(server->address().port, "GET /throws HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 500 ")) << answer;
   EXPECT_EQ(answer.find("secret"), std::string::npos);
+}
+
+TEST(http_server, private_pages_are_refused_to_whoever_was_led_here_by_another_name) {
+  const auto server = server_on_a_free_port();
+  const std::uint16_t port = server->address().port;
+  const auto code = [port](const std::string& host) {
+    return ask(port, "GET /debug/config HTTP/1.1\r\nHost: " + host + "\r\n\r\n").substr(9, 3);
+  };
+  for (const char* own : {"127.0.0.1", "127.0.0.1:7402", "localhost:7402", "[::1]:7402"}) {
+    EXPECT_EQ(code(own), "200") << own;
+  }
+  for (const char* other : {"evil.example", "evil.example:7402", "127.evil.example", "10.0.0.1"}) {
+    EXPECT_EQ(code(other), "403") << other;
+  }
+  EXPECT_TRUE(
+      ask(port, "GET /livez HTTP/1.1\r\nHost: evil.example\r\n\r\n").starts_with("HTTP/1.1 200"));
 }
 
 TEST(http_server, garbage_does_not_stop_it) {

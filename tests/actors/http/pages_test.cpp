@@ -1,8 +1,11 @@
 #include "actors/http/pages.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "actors/http/coordinator_probe.hpp"
+#include "actors/http/debug_pages.hpp"
 #include "actors/http/worker_probe.hpp"
 
 namespace moetier::http {
@@ -41,15 +44,54 @@ TEST(readyz, foreign_bytes_in_a_reason_do_not_break_it) {
   EXPECT_EQ(readyz(false, {"worker \xff\"\n"}).code, 503);
 }
 
-TEST(status_page, shows_members_and_turns_no_name_into_markup) {
-  const response r = coordinator_status_page(two_workers());
-  EXPECT_EQ(r.code, 200);
+TEST(status_page, is_files_of_the_program_that_load_nothing_from_elsewhere) {
+  const auto pages = status_pages([] { return std::string("{}"); });
+  std::vector<std::string> paths;
+  for (const page& p : pages) {
+    paths.push_back(p.path);
+    const response r = p.answer();
+    EXPECT_EQ(r.code, 200) << p.path;
+    EXPECT_FALSE(r.body.empty()) << p.path;
+    EXPECT_FALSE(p.private_to_host) << p.path;
+    // The icon's name space is a name, not an address that is asked.
+    for (const char* outside : {"https://", "//cdn", "@import", " onclick=", "innerHTML"}) {
+      EXPECT_FALSE(has(r.body, outside)) << p.path << " has " << outside;
+    }
+  }
+  std::ranges::sort(paths);
+  EXPECT_EQ(paths, (std::vector<std::string>{"/", "/page/draw.js", "/page/format.js",
+                                             "/page/history.js", "/page/icon.svg", "/page/main.js",
+                                             "/page/page.css", "/status.json"}));
+}
+
+TEST(status_page, has_the_type_that_a_browser_wants_of_each_file) {
+  for (const page& p : status_pages([] { return std::string("{}"); })) {
+    const std::string type = p.answer().type;
+    if (p.path.ends_with(".js")) EXPECT_EQ(type, "text/javascript; charset=utf-8");
+    if (p.path.ends_with(".css")) EXPECT_EQ(type, "text/css; charset=utf-8");
+    if (p.path.ends_with(".svg")) EXPECT_EQ(type, "image/svg+xml");
+    if (p.path == "/") EXPECT_EQ(type, "text/html; charset=utf-8");
+    if (p.path == "/status.json") EXPECT_EQ(type, "application/json");
+  }
+}
+
+TEST(worker_page, turns_no_name_into_markup) {
+  const response r = worker_status_page("<script>\"&", {});
   EXPECT_TRUE(has(r.body, "&lt;script&gt;&quot;&amp;")) << r.body;
   EXPECT_FALSE(has(r.body, "<script"));
-  EXPECT_TRUE(has(r.body, "layer 2 expert 7 has no live replica"));
-  for (const char* outside : {"http://", "https://", "src=", "@import"}) {
-    EXPECT_FALSE(has(r.body, outside)) << outside;
-  }
+  EXPECT_TRUE(has(r.body, "not joined to a coordinator"));
+}
+
+TEST(debug_page, is_for_this_machine_and_says_why_it_has_nothing_yet) {
+  const page config = debug_page("config", [] { return std::string("{}"); });
+  EXPECT_EQ(config.path, "/debug/config");
+  EXPECT_TRUE(config.private_to_host);
+  EXPECT_EQ(config.answer().code, 200);
+  const page early = debug_page("resolution", []() -> expected<std::string> {
+    return fail(reason::not_ready, "nothing is resolved yet");
+  });
+  EXPECT_EQ(early.answer().code, 503);
+  EXPECT_TRUE(has(early.answer().body, "nothing is resolved yet"));
 }
 
 TEST(metrics, of_a_coordinator_tell_what_the_view_shows) {
@@ -72,9 +114,14 @@ TEST(metrics, a_worker_that_left_leaves_no_series) {
 TEST(metrics, of_a_worker_tell_rows_by_layer_up_to_120_layers) {
   worker_figures f;
   f.layers = {{layer_id{3}, 17}};
+  f.engine.calls[1] = 2;
+  f.engine.rows[1] = 9;
   f.carrier.bytes_sent = 5;
   const std::string text = worker_metrics(f);
   EXPECT_TRUE(has(text, "moetier_worker_rows_total{layer=\"3\"} 17")) << text;
+  EXPECT_TRUE(has(text, "moetier_worker_calls_total{status=\"invalid\"} 2")) << text;
+  EXPECT_TRUE(has(text, "moetier_worker_refused_total{reason=\"invalid\"} 9")) << text;
+  EXPECT_FALSE(has(text, "moetier_worker_refused_total{reason=\"ok\"}")) << text;
   EXPECT_FALSE(has(text, "device_memory")) << text;
   f.device = {.pages = 7, .workspace = 5, .calls = 3};
   EXPECT_TRUE(has(worker_metrics(f), "moetier_worker_device_memory_bytes{use=\"workspace\"} 5"));

@@ -5,7 +5,7 @@ the clock starts. Needs torch with CUDA and Triton; Humming (PyPI humming-kernel
     moetier bench kernels --part device -o json > bench.json
     python3 tests/bench/peers/peers.py --bench bench.json --out peers.json      # side by side
     python3 tests/bench/peers/peers.py --shape qwen3 --rows 1,64                # peers alone
-    python3 tests/bench/peers/peers.py --bench bench.json --with peers.json     # the table again, no GPU; --markdown: README's
+    python3 tests/bench/peers/peers.py --bench bench.json --with peers.json     # again, no GPU; --markdown: README's
 
 A peer that is not installed, does not know a format or fails is named, with the reason. A figure of a peer
 whose result differs from an f32 reference by more than 3 % is withheld. Ends with 1 if no peer ran.

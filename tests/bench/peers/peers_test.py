@@ -62,7 +62,8 @@ class Table(unittest.TestCase):
 
     def test_readme_s_row_says_what_was_missed_and_by_whom_it_is_beaten(self):
         bench = [
-            dict(self.row, t_us={"median": 310.0}, rested_us=305.0, sort_us=3.5, of_floor=0.9, of_probe=1.1, target={"us": 300})
+            dict(self.row, t_us={"median": 310.0}, rested_us=305.0, sort_us=3.5, of_floor=0.9, of_probe=1.1,
+                 target={"us": 300})
         ]
         peers = [dict(self.row, peer="a", mode="m", t_us={"median": 155.0})]
         head, line = side_by_side.markdown(bench, peers)

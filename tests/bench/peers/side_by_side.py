@@ -44,7 +44,8 @@ def table(bench, peers):
     return lines
 
 
-MARKDOWN_HEAD = """| layer, format | tokens, routing | us | after a rest | sort apart | of the floor | of the read probe | target | best peer, us | ours / peer |
+MARKDOWN_HEAD = """| layer, format | tokens, routing | us | after a rest | sort apart | of the floor \
+| of the read probe | target | best peer, us | ours / peer |
 |---|---|--:|--:|--:|--:|--:|--:|--:|--:|"""
 
 

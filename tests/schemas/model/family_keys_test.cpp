@@ -227,6 +227,9 @@ TEST(family_keys, moe_layers_by_every_rule) {
   EXPECT_EQ(layers(*parse(stepped)), (numbers{1}));
   EXPECT_EQ(layers(with("nemotron_h", "hybrid_override_pattern", "E*ME")), (numbers{0, 3}));
   EXPECT_EQ(layers(without("nemotron_h", "hybrid_override_pattern")), (numbers{1, 3}));
+  EXPECT_EQ(layers(without("nemotron_h", "num_hidden_layers")), (numbers{1, 3}));
+  EXPECT_EQ(refusal_without("mixtral", "num_hidden_layers"),
+            "model field num_hidden_layers is missing; supported: 1 to 1024");
   EXPECT_EQ(layers(with("step3p7", "text_config/moe_layers_enum", "0,2,3")), (numbers{0, 2}));
   EXPECT_EQ(refusal("step3p7", "text_config/moe_layers_enum", "1;2"),
             "model field text_config.moe_layers_enum is \"1;2\"; supported: text like \"3,4,5\" "

@@ -452,12 +452,14 @@ TEST_F(c_abi, takes_no_struct_whose_size_cuts_a_field) {
                       EXTENT(event, generation)},
                      [&](event* e) { return moetier_next_event(session, e, 0); });
   using stats = moetier_stats_snapshot;
-  expect_cuts<stats>({EXTENT(stats, steps), EXTENT(stats, calls), EXTENT(stats, tokens),
-                      EXTENT(stats, failures), EXTENT(stats, replays), EXTENT(stats, epoch),
-                      EXTENT(stats, generation), EXTENT(stats, workers),
-                      EXTENT(stats, workers_live), EXTENT(stats, route_ns), EXTENT(stats, pack_ns),
-                      EXTENT(stats, wait_ns), EXTENT(stats, sum_ns), EXTENT(stats, total_ns)},
-                     [&](stats* s) { return moetier_stats(session, s); });
+  expect_cuts<stats>(
+      {EXTENT(stats, steps), EXTENT(stats, calls), EXTENT(stats, tokens), EXTENT(stats, failures),
+       EXTENT(stats, replays), EXTENT(stats, epoch), EXTENT(stats, generation),
+       EXTENT(stats, workers), EXTENT(stats, workers_live), EXTENT(stats, route_ns),
+       EXTENT(stats, pack_ns), EXTENT(stats, wait_ns), EXTENT(stats, sum_ns),
+       EXTENT(stats, total_ns), EXTENT(stats, late_returns), EXTENT(stats, max_tokens),
+       EXTENT(stats, micro_batches), EXTENT(stats, air_ns), EXTENT(stats, held_ns)},
+      [&](stats* s) { return moetier_stats(session, s); });
 }
 
 TEST_F(c_abi, refuses_results_that_overlap_or_are_misaligned) {
@@ -731,9 +733,19 @@ TEST(c_abi_open, refuses_what_it_cannot_reach_or_does_not_know) {
             "the coordinator is not reached: nobody answers");
   EXPECT_EQ(text([](options& o) { o.address = "spawn:/models/demo"; }),
             "an address of the kind spawn: is not enabled");
-  EXPECT_EQ(text([](options& o) { o.address = "unix:/run/x"; }),
-            "an address of the kind unix: is not enabled");
-  EXPECT_EQ(text([](options& o) { o.tls = &o; }), "tls is not enabled");
+  moetier_tls tls{.size = sizeof(moetier_tls),
+                  .version = MOETIER_VERSION,
+                  .cert = "c.pem",
+                  .key = nullptr,
+                  .ca = "ca.pem",
+                  .server_name = nullptr};
+  EXPECT_EQ(text([&](options& o) { o.tls = &tls; }),
+            "tls key is null; allowed: the path of a PEM file");
+  tls.key = "c.key";
+  EXPECT_EQ(text([&](options& o) { o.tls = &tls; }), "");
+  tls.version = 9;
+  EXPECT_EQ(text([&](options& o) { o.tls = &tls; }),
+            "protocol version 9 of tls is not supported; supported: 1");
   EXPECT_EQ(text([](options& o) { o.model_fingerprint = 41; }),
             "the model's fingerprint is 0000000000000029; the tier serves 000000000000002a");
   EXPECT_EQ(text([](options& o) { o.model_fingerprint = 42; }), "");

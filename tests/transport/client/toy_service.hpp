@@ -52,7 +52,8 @@ class toy_link final : public tier_link {
                            .top_k = wish.top_k == 0 ? tier_.shape.top_k : wish.top_k,
                            .call_deadline = 60 * k_second,
                            .tokens_per_second = nullptr,
-                           .snapshot = tier_.newest};
+                           .snapshot = tier_.newest,
+                           .use = std::make_shared<session_use>()};
   }
   expected<void> attach(session_id session, const transport::source_shape&,
                         const transport::member_address&, duration_ns) override {
@@ -80,6 +81,7 @@ class toy_link final : public tier_link {
   expected<std::string> load_adapter(const std::string&, const std::string&, duration_ns) override {
     return fail(reason::not_enabled, "lora");
   }
+  expected<void> set_log_level(const std::string&, duration_ns) override { return {}; }
   expected<std::string> drop_adapter(const std::string&, duration_ns) override {
     return fail(reason::not_enabled, "lora");
   }
@@ -95,20 +97,21 @@ class toy_link final : public tier_link {
 };
 
 inline abi::service_world world_of(toy_tier& tier) {
-  return {.connect = [&tier](std::string_view address,
-                             duration_ns) -> expected<std::unique_ptr<tier_link>> {
-            if (address != "tier:1") return fail(reason::coordinator_unreached, "nobody answers");
-            return std::make_unique<toy_link>(tier);
-          },
-          .open_carrier =
-              [&tier](std::string_view) -> expected<std::unique_ptr<transport::Communication>> {
-            auto carrier = std::make_unique<scripted_carrier>();
-            carrier->placed = tier.history.front().get();
-            carrier->mode = tier.mode;
-            tier.carrier = carrier.get();
-            return carrier;
-          },
-          .driver_library = tier.driver_library};
+  return {
+      .connect = [&tier](std::string_view address, duration_ns,
+                         const std::optional<tls_wish>&) -> expected<std::unique_ptr<tier_link>> {
+        if (address != "tier:1") return fail(reason::coordinator_unreached, "nobody answers");
+        return std::make_unique<toy_link>(tier);
+      },
+      .open_carrier =
+          [&tier](std::string_view) -> expected<std::unique_ptr<transport::Communication>> {
+        auto carrier = std::make_unique<scripted_carrier>();
+        carrier->placed = tier.history.front().get();
+        carrier->mode = tier.mode;
+        tier.carrier = carrier.get();
+        return carrier;
+      },
+      .driver_library = tier.driver_library};
 }
 
 inline moetier_service_options at_tier() {

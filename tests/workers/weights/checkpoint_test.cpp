@@ -66,6 +66,45 @@ TEST_F(checkpoint_test, a_router_with_an_element_that_is_not_finite_is_refused_b
   }
 }
 
+TEST_F(checkpoint_test, an_expert_with_an_element_that_is_not_finite_is_refused_by_name) {
+  std::vector<float> gate(8), up(8), down(8);
+  const expert_buffers room{.gate = std::as_writable_bytes(std::span(gate)),
+                            .up = std::as_writable_bytes(std::span(up)),
+                            .down = std::as_writable_bytes(std::span(down))};
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    auto& values = model_.tensors[small_model::name(3, 1, "up_proj")].values;
+    values[5] = bad;
+    values[7] = bad;
+    model_.write(folder_);
+    auto opened = checkpoint::open(folder_.path());
+    ASSERT_TRUE(opened) << "weights are looked at when they are read";
+    EXPECT_TRUE((*opened)->load(layer_id(3), expert_id(0), room));
+    const auto refused = (*opened)->load(layer_id(3), expert_id(1), room);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().text,
+              "weights: layer 3 expert 1 projection up: found 2 elements that are not finite, the "
+              "first at 5, expected finite numbers; model.nonfinite=serve computes with them");
+    auto serving = checkpoint::open(folder_.path(), {.serve_nonfinite = true});
+    ASSERT_TRUE(serving);
+    EXPECT_TRUE((*serving)->load(layer_id(3), expert_id(1), room));
+  }
+}
+
+TEST_F(checkpoint_test, a_tensor_beside_the_router_that_the_family_has_not_is_refused_by_name) {
+  const small_tensor any{dtype::f32, {3}, {1.0F, 1.0F, 1.0F}};
+  for (const char* name : {"mlp.gate.e_score_correction_bias", "mlp.gate.bias", "mlp.expert_bias",
+                           "mlp.moe_statics.e_score_correction_bias"}) {
+    model_ = small_model();
+    model_.tensors[std::string("model.layers.3.") + name] = any;
+    EXPECT_EQ(refusal(), std::string("weights: layer 3 model.layers.3.") + name +
+                             ": found a tensor, expected none of this name beside the router of "
+                             "qwen3_moe");
+    model_ = small_model();
+    model_.tensors[std::string("model.layers.2.") + name] = any;  // a dense layer's own matter
+    EXPECT_EQ(refusal(), "ok") << name;
+  }
+}
+
 TEST_F(checkpoint_test, refuses_a_missing_and_a_partial_expert) {
   model_.tensors.erase(small_model::name(3, 1, "up_proj"));
   EXPECT_EQ(refusal(),

@@ -90,13 +90,26 @@ typedef struct moetier_error {
   uint64_t retry_after_ns; /* 0 = no hint */
 } moetier_error;
 
+/* Who the caller is on a link inside TLS 1.3, by the paths of three PEM files. They are read at
+ * moetier_service_open and again at each new connection, so that renewed ones are taken up. */
+typedef struct moetier_tls {
+  uint32_t size, version;
+  const char* cert;        /* own certificate; its common name is the tenant */
+  const char* key;         /* its key; nobody else may read the file */
+  const char* ca;          /* the authority that the coordinator's certificate must be of */
+  const char* server_name; /* whose certificate it must be; NULL = the address's host */
+} moetier_tls;
+
 typedef struct moetier_service_options {
   uint32_t size, version;
-  const char* address;         /* "host:port" of the coordinator */
-  const char* tenant;          /* NULL = "default" */
-  const void* tls;             /* must be NULL */
+  const char* address;         /* "host:port" of the coordinator, or "unix:PATH" of its socket */
+  const char* tenant;          /* NULL = "default", or as the certificate says */
+  const moetier_tls* tls;      /* NULL = in the clear */
   uint64_t connect_timeout_ns; /* 0 = 5 s */
   uint64_t model_fingerprint;  /* 0 = any */
+  /* When a call ends in MOETIER_TIMEOUT, the library's newest 4096 waits go into this file as JSON
+   * (whom it waited for, bytes due and seen, age), at most every 10 s. NULL: they are not written. */
+  const char* flight_file;
 } moetier_service_options;
 
 typedef struct moetier_model_info {
@@ -225,7 +238,7 @@ enum {
   MOETIER_EVENT_GENERATION_READY = 1,
   MOETIER_EVENT_GENERATION_MOVED = 2,
   MOETIER_EVENT_MEMBERSHIP = 3,
-  MOETIER_EVENT_SUSPECT = 4,
+  MOETIER_EVENT_SUSPECT = 4, /* the coordinator suspects other workers than before */
   MOETIER_EVENT_CREDITS = 5,
   MOETIER_EVENT_DRAIN = 6,
   MOETIER_EVENT_EXPERTS_MISSING = 7,
@@ -250,6 +263,11 @@ typedef struct moetier_stats_snapshot {
   uint32_t workers, workers_live;
   /* Of the last collected call, nanoseconds. */
   uint64_t route_ns, pack_ns, wait_ns, sum_ns, total_ns;
+  uint64_t late_returns; /* answers to exchanges that were given up: dropped unread */
+  uint32_t max_tokens, micro_batches; /* as the tier granted them */
+  /* air: from the last row's sending until the last return was in; held: of that, by the worker that
+   * answered last, from the arrival of its rows to their return. air less held is the wire. */
+  uint64_t air_ns, held_ns;
 } moetier_stats_snapshot;
 
 /* One per micro-batch, 64 bytes, written once per ticket; `status` last. */

@@ -11,8 +11,10 @@ moetier_status moetier_service_open(const moetier_service_options* options,
     return abi::open_service(
         options, service,
         {.connect =
-             [](std::string_view address, duration_ns limit) {
-               return client::connect(address, limit, client::first_contact::patient);
+             [](std::string_view address, duration_ns limit,
+                const std::optional<client::tls_wish>& tls) {
+               return client::connect(address, limit,
+                                      {.first = client::first_contact::patient, .tls = tls});
              },
          .open_carrier = [](std::string_view name) { return transport::open_carrier(name, {}); }});
   });

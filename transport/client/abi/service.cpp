@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "transport/client/abi/session.hpp"
+#include "transport/client/abi/versioned_struct.hpp"
 
 namespace moetier::abi {
 namespace {
@@ -18,6 +19,24 @@ void copy_text(char (&to)[N], std::string_view from) noexcept {
   const std::size_t length = std::min(from.size(), N - 1);
   std::memcpy(to, from.data(), length);
   to[length] = '\0';
+}
+
+std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
+
+expected<std::optional<client::tls_wish>> tls_of(const moetier_tls* given) {
+  if (given == nullptr) return std::optional<client::tls_wish>();
+  const auto wish = read_struct("tls", given);
+  if (!wish) return unexpected_error(wish.error());
+  for (const auto& [name, path] :
+       {std::pair("tls cert", wish->cert), std::pair("tls key", wish->key),
+        std::pair("tls ca", wish->ca)}) {
+    if (path == nullptr || *path == '\0') {
+      return fail(reason::invalid_argument, name, path == nullptr ? "null" : "empty",
+                  "the path of a PEM file");
+    }
+  }
+  return client::tls_wish{.files = {wish->cert, wish->key, wish->ca},
+                          .server_name = text_or_empty(wish->server_name)};
 }
 
 }  // namespace
@@ -33,17 +52,16 @@ expected<std::unique_ptr<service>> service::open(const moetier_service_options& 
   if (options.address == nullptr) {
     return fail(reason::invalid_argument, "address", "null", "host:port");
   }
-  if (options.tls != nullptr) return fail(reason::not_enabled, "tls");
   const std::string_view address = options.address;
-  for (const std::string_view kind : {"spawn:", "unix:"}) {
-    if (address.starts_with(kind)) {
-      return fail(reason::not_enabled, fmt::format("an address of the kind {}", kind));
-    }
+  if (address.starts_with("spawn:")) {
+    return fail(reason::not_enabled, "an address of the kind spawn:");
   }
+  const auto tls = tls_of(options.tls);
+  if (!tls) return unexpected_error(tls.error());
   const duration_ns limit =
       options.connect_timeout_ns == 0 ? k_connect_default : options.connect_timeout_ns;
   const time_ns until = monotonic_now() + std::min(limit, 3600 * k_second);
-  auto link = world.connect(address, limit);
+  auto link = world.connect(address, limit, *tls);
   if (!link) return unexpected_error(link.error());
   const time_ns now = monotonic_now();
   auto first = (*link)->snapshot(until > now ? until - now : 1);
@@ -54,22 +72,28 @@ expected<std::unique_ptr<service>> service::open(const moetier_service_options& 
                 fmt::format("{:016x}", served));
   }
   return std::unique_ptr<service>(
-      new service(std::move(world), std::move(*link),
-                  options.tenant == nullptr ? "default" : options.tenant, std::move(*first)));
+      new service(std::move(world), std::move(*link), options, std::move(*first)));
 }
 
-service::service(service_world world, std::unique_ptr<client::tier_link> link, std::string tenant,
-                 transport::snapshot_ptr first)
+service::service(service_world world, std::unique_ptr<client::tier_link> link,
+                 const moetier_service_options& options, transport::snapshot_ptr first)
     : world_(std::move(world)),
-      tenant_(std::move(tenant)),
+      tenant_(options.tenant == nullptr ? "default" : options.tenant),
       first_(std::move(first)),
       link_(std::move(link)) {
+  if (options.flight_file != nullptr) {
+    flight_file_ = std::make_unique<transport::flight_file>(options.flight_file);
+  }
   routers_ = std::make_unique<client::router_cache>(*link_);
   for (const layer_id layer : first_->model.moe_layers) layers_.push_back(layer.value);
   link_->on_event([this](client::link_event event, session_id which) { hear(event, which); });
 }
 
 service::~service() = default;
+
+void service::on_timeout() noexcept {
+  if (flight_file_) flight_file_->write(waits_, "worker", monotonic_now());
+}
 
 expected<moetier_model_info> service::info() {
   transport::snapshot_ptr newest = link_->newest();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,11 +17,13 @@
 #include "transport/client/link/router_cache.hpp"
 #include "transport/client/link/tier_link.hpp"
 #include "transport/communication.hpp"
+#include "transport/waits/flight_file.hpp"
 
 namespace moetier::abi {
 
 struct service_world {
-  std::function<expected<std::unique_ptr<client::tier_link>>(std::string_view, duration_ns)>
+  std::function<expected<std::unique_ptr<client::tier_link>>(
+      std::string_view, duration_ns, const std::optional<client::tls_wish>&)>
       connect;
   std::function<expected<std::unique_ptr<transport::Communication>>(std::string_view)> open_carrier;
   std::string driver_library = k_driver_library;  // loaded when the first device tensor comes
@@ -45,12 +48,15 @@ class service final {
   expected<transport::Communication*> carrier(const std::string& name);
   // For sessions whose gate is on the tier; fetched at a layer's first use.
   expected<client::layer_router_ptr> router(layer_id layer) { return routers_->get(layer); }
+  // The flight recorder of all of its sessions, and what is done with it at a TIMEOUT.
+  transport::wait_ring& waits() noexcept { return waits_; }
+  void on_timeout() noexcept;
   void enter(session& s);
   void leave(session& s) noexcept;
 
  private:
-  service(service_world world, std::unique_ptr<client::tier_link> link, std::string tenant,
-          transport::snapshot_ptr first);
+  service(service_world world, std::unique_ptr<client::tier_link> link,
+          const moetier_service_options& options, transport::snapshot_ptr first);
   void hear(client::link_event event, session_id which) noexcept;
 
   fork_mark mark_;
@@ -58,6 +64,8 @@ class service final {
   std::string tenant_;
   std::vector<std::uint16_t> layers_;  // what info() shows; never changes
   transport::snapshot_ptr first_;
+  transport::wait_ring waits_;
+  std::unique_ptr<transport::flight_file> flight_file_;  // null = none is wanted
 
   mutable std::mutex mutex_;
   std::unique_ptr<transport::Communication> carrier_;

@@ -96,7 +96,14 @@ expected<std::unique_ptr<session>> session::open(service& owner,
       .flags_bad_rows = wish.flags_bad_rows,
       .wait_newer = [&link](const transport::routing_snapshot& seen,
                             duration_ns wait) { return link.wait_newer(seen, wait); },
-      .newest = [&link] { return link.newest(); }};
+      .newest = [&link] { return link.newest(); },
+      .suspicion = [&link] { return link.suspicion(); },
+      .report_late =
+          [&link, id = lease.session](worker_id worker, incarnation_id incarnation) {
+            link.report_late(id, worker, incarnation);
+          },
+      .waits = &owner.waits(),
+      .on_timeout = [&owner](const transport::wait_record&) { owner.on_timeout(); }};
   if (wish.gate_on_tier) {
     source.router = [&owner, layers = lease.snapshot->model.moe_layers](std::size_t index) {
       return owner.router(layers[index]);
@@ -170,6 +177,7 @@ void session::hear(client::link_event event) noexcept {
   switch (event) {
     case client::link_event::coordinator_lost: told.kind = MOETIER_EVENT_COORDINATOR_LOST; break;
     case client::link_event::coordinator_back: told.kind = MOETIER_EVENT_COORDINATOR_BACK; break;
+    case client::link_event::suspect: told.kind = MOETIER_EVENT_SUSPECT; break;
     case client::link_event::session_lost:
       lost_.store(true, std::memory_order_relaxed);
       told.kind = MOETIER_EVENT_SESSION_LOST;
@@ -325,6 +333,9 @@ expected<void> session::collect(moetier_ticket ticket, const moetier_result& res
     c->tokens += p.tokens;
     if (!ended) ++c->failures;
   }
+  granted_.use->calls.store(all_.calls, std::memory_order_relaxed);
+  granted_.use->token_layers.store(all_.tokens, std::memory_order_relaxed);
+  granted_.use->generation.store(source_->snapshot().generation.value, std::memory_order_relaxed);
   if (!ended && !step_failure_) step_failure_ = ended.error().code;
   write_word(u, ended ? status::ok : ended.error().code);
   return ended;
@@ -390,6 +401,11 @@ moetier_stats_snapshot session::stats() const {
   stats.wait_ns = times.wait;
   stats.sum_ns = times.sum;
   stats.total_ns = times.total;
+  stats.late_returns = source_->carrier_counts().late_returns;
+  stats.max_tokens = granted_.tokens_max;
+  stats.micro_batches = granted_.micro_batches;
+  stats.air_ns = times.air;
+  stats.held_ns = times.held;
   return stats;
 }
 

@@ -18,9 +18,14 @@ bool is_between(std::uint32_t size, const T& whole, const Field&... fields) noex
   return ((at(&fields) == size || at(&fields + 1) == size) || ...);
 }
 
+inline bool is_boundary(const moetier_tls& s, std::uint32_t size) noexcept {
+  const auto& [a, b, c, d, e, f] = s;
+  return is_between(size, s, a, b, c, d, e, f);
+}
+
 inline bool is_boundary(const moetier_service_options& s, std::uint32_t size) noexcept {
-  const auto& [a, b, c, d, e, f, g] = s;
-  return is_between(size, s, a, b, c, d, e, f, g);
+  const auto& [a, b, c, d, e, f, g, h] = s;
+  return is_between(size, s, a, b, c, d, e, f, g, h);
 }
 
 inline bool is_boundary(const moetier_model_info& s, std::uint32_t size) noexcept {
@@ -64,8 +69,8 @@ inline bool is_boundary(const moetier_event& s, std::uint32_t size) noexcept {
 }
 
 inline bool is_boundary(const moetier_stats_snapshot& s, std::uint32_t size) noexcept {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = s;
-  return is_between(size, s, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v] = s;
+  return is_between(size, s, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, t, u, v);
 }
 
 }  // namespace moetier::abi

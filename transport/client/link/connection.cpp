@@ -47,8 +47,8 @@ capnp::ReaderOptions reader_options() noexcept {
   return options;
 }
 
-connection::connection(rpc_loop& loop, int fd)
-    : stream_(loop, fd),
+connection::connection(rpc_loop& loop, std::unique_ptr<byte_channel> channel)
+    : stream_(loop, std::move(channel)),
       network_(stream_, capnp::rpc::twoparty::Side::CLIENT, reader_options()),
       system_(capnp::makeRpcClient(network_)),
       tier_(bootstrap_of(system_)) {}

@@ -17,11 +17,13 @@ capnp::ReaderOptions reader_options() noexcept;
 
 class connection final {
  public:
-  connection(rpc_loop& loop, int fd);
+  connection(rpc_loop& loop, std::unique_ptr<byte_channel> channel);
   KJ_DISALLOW_COPY(connection);
 
   rpc::Tier::Client& tier() { return tier_; }
   kj::Promise<void> on_disconnect() { return network_.onDisconnect(); }
+  // Why the coordinator ended it, as far as TLS tells.
+  tls::refusal why() const noexcept { return stream_.why(); }
 
  private:
   rpc_stream stream_;

@@ -19,8 +19,18 @@ const char* words_of(int error) {
     case ETIMEDOUT: return "no answer in time";
     case EMFILE:
     case ENFILE: return "out of file descriptors";
+    case ENOENT: return "there is no such socket";
+    case EACCES: return "this user may not open the socket";
     default: return "no connection";
   }
+}
+
+// A later try would be told the same.
+bool is_refusal(int error) { return error == ECONNREFUSED || error == ENOENT || error == EACCES; }
+
+// What a second try would end in too, whoever has patience.
+bool is_verdict(tls::refusal why) {
+  return why != tls::refusal::none && why != tls::refusal::cut && why != tls::refusal::other;
 }
 
 // The coordinator's answer that ends a session, as opposed to one that asks for patience.
@@ -31,12 +41,13 @@ bool is_final(const error& e) {
 }  // namespace
 
 contact::contact(rpc_loop& loop, link_news& news, std::vector<socket_address> addresses,
-                 std::uint64_t client, first_contact first)
+                 std::uint64_t client, first_contact first, std::optional<dialer> tls)
     : loop_(loop),
       news_(news),
       addresses_(std::move(addresses)),
       client_(client),
       first_(first),
+      tls_(std::move(tls)),
       jitter_(client),
       tasks_(*this) {
   MOETIER_ASSERT(!addresses_.empty());
@@ -50,7 +61,8 @@ contact::~contact() noexcept(false) = default;
 kj::Promise<void> contact::keep_connected() {
   return try_connect(0).then([this](bool up) -> kj::Promise<void> {
     if (!up) {
-      if (all_refused_ && first_ == first_contact::impatient && !was_connected_) {
+      const bool gives_up = disproved_ || (all_refused_ && first_ == first_contact::impatient);
+      if (gives_up && !was_connected_) {
         hopeless_ = make_error(reason::coordinator_unreached, last_failure_);
         changed_.fire();
       }
@@ -70,17 +82,42 @@ kj::Promise<void> contact::keep_connected() {
 }
 
 kj::Promise<bool> contact::try_connect(std::size_t index) {
-  if (index == 0) all_refused_ = true;
+  if (index == 0) {
+    all_refused_ = true;
+    disproved_ = false;
+  }
   return connect_socket(loop_, addresses_[index], k_connect_attempt_max)
       .then([this, index](connect_result result) -> kj::Promise<bool> {
-        all_refused_ = all_refused_ && result.fd < 0 && result.error == ECONNREFUSED;
+        all_refused_ = all_refused_ && result.fd < 0 && is_refusal(result.error);
+        if (result.fd >= 0 && tls_) return prove(result.fd);
         if (result.fd >= 0) {
-          connection_ = kj::heap<connection>(loop_, result.fd);
+          connection_ = kj::heap<connection>(loop_, clear_channel(result.fd));
           return greet();
         }
         last_failure_ = words_of(result.error);
         if (index + 1 < addresses_.size()) return try_connect(index + 1);
         return false;
+      });
+}
+
+// Who both sides are, before a word is said.
+kj::Promise<bool> contact::prove(int fd) {
+  auto channel = tls_->dial(fd);
+  tls_channel& c = *channel;
+  last_failure_ = "the TLS handshake took too long";
+  return c.shake_hands(loop_)
+      .then([this, &c](bool proved) {
+        if (!proved) {
+          last_failure_ = tls::words_of(c.why());
+          disproved_ = is_verdict(c.why());
+        }
+        return proved;
+      })
+      .exclusiveJoin(loop_.delay(k_connect_attempt_max).then([] { return false; }))
+      .then([this, channel = std::move(channel)](bool proved) mutable -> kj::Promise<bool> {
+        if (!proved) return false;
+        connection_ = kj::heap<connection>(loop_, std::move(channel));
+        return greet();
       });
 }
 
@@ -101,7 +138,10 @@ kj::Promise<bool> contact::greet() {
             return false;
           },
           [this](kj::Exception&&) {
-            last_failure_ = words_of(ECONNRESET);
+            // In TLS 1.3 the coordinator's verdict on our certificate comes after our handshake.
+            const tls::refusal why = connection_->why();
+            disproved_ = is_verdict(why);
+            last_failure_ = disproved_ ? tls::words_of(why) : words_of(ECONNRESET);
             return false;
           })
       .exclusiveJoin(loop_.delay(k_connect_attempt_max).then([] { return false; }))
@@ -172,6 +212,9 @@ kj::Promise<void> contact::beat() {
 void contact::renew(session_id id, session& s) {
   auto request = KJ_ASSERT_NONNULL(s.capability).renewRequest();
   write_call(request.initCall(), k_ping_limit);
+  request.setCalls(s.use->calls.load(std::memory_order_relaxed));
+  request.setTokenLayers(s.use->token_layers.load(std::memory_order_relaxed));
+  request.setGeneration(s.use->generation.load(std::memory_order_relaxed));
   connection_tasks_->add(request.send().then(
       [this, id](capnp::Response<rpc::Session::RenewResults>&& response) {
         const auto answer = read_status(response.getStatus());
@@ -248,6 +291,9 @@ kj::Promise<void> contact::watch(session_id id, std::uint64_t number) {
     seen.setSharesEpoch(newest->shares.revision().epoch.value);
     seen.setSharesCounter(newest->shares.revision().counter);
   }
+  if (const auto suspicion = news_.snapshots.suspicion()) {
+    request.setSeenSuspicion(suspicion->number);
+  }
   return request.send().then(
       [this, id,
        number](capnp::Response<rpc::Session::WatchResults>&& response) -> kj::Promise<void> {
@@ -258,6 +304,7 @@ kj::Promise<void> contact::watch(session_id id, std::uint64_t number) {
         }
         const bool bad = answer && response.getSnapshot().size() > 0 &&
                          !adopt(response.getSnapshot()).has_value();
+        if (answer && response.hasSuspicion()) suspect(response.getSuspicion());
         if (answer && !bad) return watch(id, number);
         return loop_.delay(k_backoff_max).then([this, id, number] { return watch(id, number); });
       },
@@ -304,6 +351,26 @@ expected<transport::snapshot_ptr> contact::adopt(capnp::Data::Reader bytes) {
   return snapshot;
 }
 
+void contact::suspect(rpc::Session::Suspicion::Reader told) {
+  auto suspicion = read_suspicion(told);
+  if (!suspicion) return;  // a hint that makes no sense is none
+  const auto before = news_.snapshots.suspicion();
+  if (before != nullptr && *before == *suspicion) return;
+  news_.snapshots.suspect(std::make_shared<const transport::suspicion>(std::move(*suspicion)));
+  news_.tell(link_event::suspect, session_id{});
+}
+
+void contact::report_late(session_id id, worker_id worker, incarnation_id incarnation) {
+  session* const s = ready(id);
+  if (s == nullptr || s->wish.thin) return;  // nobody to tell: it is only a hint
+  auto request = KJ_ASSERT_NONNULL(s->capability).reportLateRequest();
+  write_call(request.initCall(), k_ping_limit);
+  request.setWorker(worker.value);
+  request.setIncarnation(incarnation.value);
+  connection_tasks_->add(request.send().then(
+      [](capnp::Response<rpc::Session::ReportLateResults>&&) {}, [](kj::Exception&&) {}));
+}
+
 expected<session_granted> contact::take_grant(rpc::Tier::Grant::Reader grant) {
   auto snapshot = adopt(grant.getSnapshot());
   if (!snapshot) return unexpected_error(snapshot.error());
@@ -320,6 +387,7 @@ expected<session_granted> contact::take_grant(rpc::Tier::Grant::Reader grant) {
   granted.tokens_per_second =
       std::make_shared<std::atomic<std::uint64_t>>(grant.getTokensPerSecond());
   granted.snapshot = std::move(*snapshot);
+  granted.use = std::make_shared<session_use>();
   return granted;
 }
 

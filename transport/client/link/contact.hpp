@@ -18,6 +18,7 @@
 
 #include "transport/client/link/broadcast.hpp"
 #include "transport/client/link/connection.hpp"
+#include "transport/client/link/dialer.hpp"
 #include "transport/client/link/link_news.hpp"
 #include "transport/client/link/tier_link.hpp"
 
@@ -26,7 +27,7 @@ namespace moetier::client {
 class contact final : private kj::TaskSet::ErrorHandler {
  public:
   contact(rpc_loop& loop, link_news& news, std::vector<socket_address> addresses,
-          std::uint64_t client, first_contact first);
+          std::uint64_t client, first_contact first, std::optional<dialer> tls);
   ~contact() noexcept(false);
   KJ_DISALLOW_COPY(contact);
 
@@ -50,6 +51,9 @@ class contact final : private kj::TaskSet::ErrorHandler {
   reply<std::string> document(admin_document which, duration_ns limit);
   reply<std::string> load_adapter(std::string name, std::string path, duration_ns limit);
   reply<std::string> drop_adapter(std::string name, duration_ns limit);
+  reply<void> set_log_level(std::string level, duration_ns limit);
+
+  void report_late(session_id session, worker_id worker, incarnation_id incarnation);
 
   // Runs `work` to its end; dropped with this object.
   void add(kj::Promise<void> work) { tasks_.add(kj::mv(work)); }
@@ -61,6 +65,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
     duration_ns lease = 0;
     duration_ns call_deadline = 0;
     std::shared_ptr<std::atomic<std::uint64_t>> tokens_per_second;
+    std::shared_ptr<session_use> use;
     kj::Maybe<rpc::Session::Client> capability;
     std::uint64_t number = 0;    // connection of the capability
     std::optional<error> ended;  // by the coordinator
@@ -76,6 +81,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
 
   kj::Promise<void> keep_connected();
   kj::Promise<bool> try_connect(std::size_t index);
+  kj::Promise<bool> prove(int fd);
   kj::Promise<bool> greet();
   void use_connection();
   void drop_connection();
@@ -92,6 +98,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
   // Why a call of this session can never be made; nullopt while it can or may yet.
   std::optional<error> refusal(session_id id) const;
   expected<transport::snapshot_ptr> adopt(capnp::Data::Reader bytes);
+  void suspect(rpc::Session::Suspicion::Reader told);
   expected<session_granted> take_grant(rpc::Tier::Grant::Reader grant);
   void write_call(rpc::Call::Builder to, duration_ns limit, std::uint64_t request = 0);
   bool usable() const { return connection_.get() != nullptr && greeted_; }
@@ -103,6 +110,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
   const std::vector<socket_address> addresses_;
   const std::uint64_t client_;
   const first_contact first_;
+  std::optional<dialer> tls_;  // absent = in the clear
   std::uint64_t next_request_ = 1;
   std::uint64_t jitter_;
 
@@ -114,6 +122,7 @@ class contact final : private kj::TaskSet::ErrorHandler {
   duration_ns backoff_ = k_backoff_first;
   std::string last_failure_ = "not tried yet";
   bool all_refused_ = false;       // by every address in the newest round
+  bool disproved_ = false;         // one side refused the other's certificate in it
   std::optional<error> hopeless_;  // no common protocol, or nobody there and no patience
   std::map<session_id, std::unique_ptr<session>> sessions_;
   session_id highest_;                     // ever opened here

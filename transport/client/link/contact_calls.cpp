@@ -102,6 +102,7 @@ contact::reply<session_granted> contact::open(session_wish wish, duration_ns lim
           s->lease = response.getGrant().getLeaseNs();
           s->call_deadline = granted->call_deadline;
           s->tokens_per_second = granted->tokens_per_second;
+          s->use = granted->use;
           s->capability = response.getSession();
           s->number = number;
           sessions_[granted->session] = std::move(s);
@@ -218,10 +219,24 @@ contact::reply<std::string> contact::document(admin_document which, duration_ns 
           case admin_document::placement: return send(capability.placementRequest());
           case admin_document::resolution: return send(capability.resolutionRequest());
           case admin_document::adapters: return send(capability.adaptersRequest());
+          case admin_document::experts: return send(capability.expertsRequest());
           case admin_document::status: break;
         }
         return send(capability.statusRequest());
       });
+}
+
+contact::reply<void> contact::set_log_level(std::string level, duration_ns limit) {
+  return ask<void>("set_log_level", limit, 0,
+                   [this, level](duration_ns left) -> kj::Maybe<reply<void>> {
+                     auto admin = connection_->tier().adminRequest();
+                     write_call(admin.initCall(), left);
+                     auto request = admin.send().getAdmin().setLogLevelRequest();
+                     write_call(request.initCall(), left);
+                     request.setLevel(level);
+                     return request.send().then(
+                         [](auto&& response) { return read_status(response.getStatus()); });
+                   });
 }
 
 contact::reply<std::string> contact::load_adapter(std::string name, std::string path,

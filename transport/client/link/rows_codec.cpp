@@ -1,3 +1,4 @@
+#include "schemas/base/limits.hpp"
 #include "transport/client/link/rows_codec.hpp"
 
 #include <algorithm>
@@ -93,6 +94,28 @@ void write_shape(rpc::Session::Shape::Builder to, const transport::source_shape&
   to.setReturnStride(shape.return_stride);
   to.setReturnRowsMax(shape.return_rows_max);
   to.setBanks(shape.banks);
+}
+
+void write_suspicion(rpc::Session::Suspicion::Builder to, const transport::suspicion& suspicion) {
+  to.setNumber(suspicion.number);
+  auto workers = to.initWorkers(static_cast<unsigned>(suspicion.workers.size()));
+  for (unsigned i = 0; i < workers.size(); ++i) {
+    workers[i].setWorker(suspicion.workers[i].worker.value);
+    workers[i].setIncarnation(suspicion.workers[i].incarnation.value);
+  }
+}
+
+expected<transport::suspicion> read_suspicion(rpc::Session::Suspicion::Reader from) {
+  const auto workers = from.getWorkers();
+  if (workers.size() > k_workers_max) {
+    return fail(reason::limit_exceeded, "suspected workers", workers.size(), k_workers_max);
+  }
+  transport::suspicion suspicion;
+  suspicion.number = from.getNumber();
+  for (const auto w : workers) {
+    suspicion.workers.push_back({worker_id(w.getWorker()), incarnation_id(w.getIncarnation())});
+  }
+  return suspicion;
 }
 
 transport::source_shape read_shape(rpc::Session::Shape::Reader from) noexcept {

@@ -37,6 +37,8 @@ capnp::Data::Reader data_of(std::span<const std::byte> bytes) noexcept;
 void write_wish(rpc::Tier::Wish::Builder to, const session_wish& wish);
 void write_shape(rpc::Session::Shape::Builder to, const transport::source_shape& shape);
 transport::source_shape read_shape(rpc::Session::Shape::Reader from) noexcept;
+void write_suspicion(rpc::Session::Suspicion::Builder to, const transport::suspicion& suspicion);
+expected<transport::suspicion> read_suspicion(rpc::Session::Suspicion::Reader from);
 
 // reason::limit_exceeded when the message would exceed the protocol's bound.
 expected<void> check_forward_size(const thin_call& call);

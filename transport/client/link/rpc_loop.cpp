@@ -41,23 +41,32 @@ class rpc_loop::observed final : public fd_readiness {
   }
 
  private:
+  // Reading and writing wait apart, but inside TLS either may wait for either: two places each.
   using fulfiller = kj::Own<kj::PromiseFulfiller<void>>;
+  using places = std::array<fulfiller, 2>;
 
-  static kj::Promise<void> wait_for(fulfiller& place) {
+  static kj::Promise<void> wait_for(places& all) {
     auto pair = kj::newPromiseAndFulfiller<void>();
-    place = kj::mv(pair.fulfiller);
+    fulfiller* free = nullptr;
+    for (fulfiller& place : all) {
+      if (place.get() == nullptr || !place->isWaiting()) free = &place;
+    }
+    MOETIER_ASSERT(free != nullptr);
+    *free = kj::mv(pair.fulfiller);
     return kj::mv(pair.promise);
   }
-  static void fire(fulfiller& place) {
-    if (place.get() == nullptr) return;
-    place->fulfill();
-    place = nullptr;
+  static void fire(places& all) {
+    for (fulfiller& place : all) {
+      if (place.get() == nullptr) continue;
+      fulfiller due = kj::mv(place);
+      due->fulfill();
+    }
   }
 
   rpc_loop& loop_;
   int fd_;
-  fulfiller readable_;
-  fulfiller writable_;
+  places readable_;
+  places writable_;
 };
 
 bool loop_mail::post(std::function<void()> job) {

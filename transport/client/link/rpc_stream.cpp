@@ -1,16 +1,12 @@
 #include "transport/client/link/rpc_stream.hpp"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -68,22 +64,21 @@ struct rpc_stream::outgoing {
   std::size_t next = 0;  // first piece not wholly written
 };
 
-rpc_stream::rpc_stream(rpc_loop& loop, int fd) : loop_(loop), fd_(fd) {
-  const int flags = fcntl(fd_, F_GETFL);
-  fcntl(fd_, F_SETFL, flags | O_NONBLOCK);
-  set_option(fd_, IPPROTO_TCP, TCP_NODELAY, 1);
-  set_option(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(k_write_stall_max / 1'000'000));
-  set_option(fd_, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd_, IPPROTO_TCP, TCP_KEEPIDLE, 1);
-  set_option(fd_, IPPROTO_TCP, TCP_KEEPINTVL, 1);
-  set_option(fd_, IPPROTO_TCP, TCP_KEEPCNT, 2);
+rpc_stream::rpc_stream(rpc_loop& loop, std::unique_ptr<byte_channel> channel)
+    : loop_(loop), channel_(std::move(channel)) {
+  const int fd = channel_->fd();
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(k_write_stall_max / 1'000'000));
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 2);
   buffer_.resize(k_receive_buffer_bytes);
-  ready_ = loop_.observe(fd_);
+  ready_ = loop_.observe(fd);
 }
 
 rpc_stream::~rpc_stream() noexcept(false) {
-  ready_ = nullptr;
-  close(fd_);
+  ready_ = nullptr;  // before the socket that it observes
 }
 
 void rpc_stream::refuse(const char* what) {
@@ -101,18 +96,22 @@ kj::Promise<bool> rpc_stream::fill(std::span<std::byte> into) {
     // What is large goes straight to its place; what is small through the buffer, many at a time.
     const bool direct = into.size() >= buffer_.size();
     std::byte* const to = direct ? into.data() : buffer_.data();
-    const ssize_t got = recv(fd_, to, direct ? into.size() : buffer_.size(), 0);
-    if (got == 0) return false;
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      return ready_->readable().then([this, into] { return fill(into); });
+    const auto got = channel_->read({to, direct ? into.size() : buffer_.size()});
+    switch (got.how) {
+      case channel_outcome::kind::closed: return false;
+      case channel_outcome::kind::failed:
+        kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "receive failed"));
+      case channel_outcome::kind::wants_read:
+        return ready_->readable().then([this, into] { return fill(into); });
+      case channel_outcome::kind::wants_write:
+        return ready_->writable().then([this, into] { return fill(into); });
+      case channel_outcome::kind::moved: break;
     }
-    if (got < 0) kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "receive failed", errno));
     if (direct) {
-      into = into.subspan(static_cast<std::size_t>(got));
+      into = into.subspan(got.bytes);
     } else {
       begin_ = 0;
-      end_ = static_cast<std::size_t>(got);
+      end_ = got.bytes;
     }
   }
 }
@@ -164,21 +163,21 @@ kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> rpc_stream::tryReadMessage(
 
 kj::Promise<void> rpc_stream::flush(outgoing& message) {
   while (message.next < message.pieces.size()) {
-    msghdr header{};
-    header.msg_iov = message.pieces.data() + message.next;
-    header.msg_iovlen = message.pieces.size() - message.next;
-    const ssize_t sent = sendmsg(fd_, &header, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    const auto sent = channel_->write(std::span(message.pieces).subspan(message.next));
+    const bool waits = sent.how == channel_outcome::kind::wants_read ||
+                       sent.how == channel_outcome::kind::wants_write;
+    if (waits) {
       auto stalled = loop_.delay(k_write_stall_max).then([]() -> void {
         kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "the peer takes no bytes"));
       });
-      return ready_->writable().exclusiveJoin(kj::mv(stalled)).then([this, &message] {
-        return flush(message);
-      });
+      auto ready =
+          sent.how == channel_outcome::kind::wants_write ? ready_->writable() : ready_->readable();
+      return ready.exclusiveJoin(kj::mv(stalled)).then([this, &message] { return flush(message); });
     }
-    if (sent < 0) kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "send failed", errno));
-    auto left = static_cast<std::size_t>(sent);
+    if (sent.how != channel_outcome::kind::moved) {
+      kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "send failed"));
+    }
+    std::size_t left = sent.bytes;
     while (message.next < message.pieces.size()) {
       iovec& piece = message.pieces[message.next];
       if (left < piece.iov_len) {
@@ -222,7 +221,7 @@ kj::Promise<void> rpc_stream::writeMessages(
 }
 
 kj::Promise<void> rpc_stream::end() {
-  shutdown(fd_, SHUT_WR);
+  channel_->end();
   return kj::READY_NOW;
 }
 

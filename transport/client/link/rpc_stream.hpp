@@ -1,9 +1,9 @@
 #pragma once
-// One RPC connection's message stream over a non-blocking socket: the standard Cap'n Proto stream
+// One RPC connection's message stream over a channel of bytes: the standard Cap'n Proto stream
 // framing, read with distrust. The segment table is read and judged first (segments, checked sum),
 // then the body, into a buffer that grows with what was received, never with what was claimed. A
 // writer whose peer takes nothing for k_write_stall_max fails. Any breach throws a kj::Exception,
-// which ends this connection and nothing else. Owns the socket.
+// which ends this connection and nothing else. Owns the channel.
 //
 // Thread: kj (the loop's).
 
@@ -14,6 +14,7 @@
 
 #include <capnp/serialize-async.h>
 
+#include "transport/client/link/byte_channel.hpp"
 #include "transport/client/link/limits.hpp"
 #include "transport/client/link/rpc_loop.hpp"
 
@@ -21,13 +22,15 @@ namespace moetier::client {
 
 class rpc_stream final : public capnp::MessageStream {
  public:
-  // Takes `fd` over: makes it non-blocking, without delay, with keepalive and TCP_USER_TIMEOUT.
-  rpc_stream(rpc_loop& loop, int fd);
+  // Its socket gets no delay, keepalive and TCP_USER_TIMEOUT.
+  rpc_stream(rpc_loop& loop, std::unique_ptr<byte_channel> channel);
   ~rpc_stream() noexcept(false);
   KJ_DISALLOW_COPY(rpc_stream);
 
   // Whether the reason why reading ended was the peer's breach of the framing.
   bool malformed() const noexcept { return malformed_; }
+  // Why the other side ended the channel, as far as TLS tells.
+  tls::refusal why() const noexcept { return channel_->why(); }
 
   kj::Promise<kj::Maybe<capnp::MessageReaderAndFds>> tryReadMessage(
       kj::ArrayPtr<kj::AutoCloseFd> fd_space, capnp::ReaderOptions options,
@@ -50,7 +53,7 @@ class rpc_stream final : public capnp::MessageStream {
   [[noreturn]] void refuse(const char* what);
 
   rpc_loop& loop_;
-  int fd_;
+  std::unique_ptr<byte_channel> channel_;
   kj::Own<fd_readiness> ready_;
   bool malformed_ = false;
   std::vector<std::byte> buffer_;  // received, not yet taken: [begin_, end_)

@@ -29,6 +29,19 @@ transport::snapshot_ptr snapshot_board::wait_newer(const transport::routing_snap
   return is_up() ? newest_ : nullptr;
 }
 
+void snapshot_board::suspect(transport::suspicion_ptr suspicion) {
+  {
+    const std::lock_guard lock(mutex_);
+    suspicion_ = std::move(suspicion);
+  }
+  changed_.notify_all();
+}
+
+transport::suspicion_ptr snapshot_board::suspicion() const {
+  const std::lock_guard lock(mutex_);
+  return suspicion_;
+}
+
 void snapshot_board::close() {
   {
     const std::lock_guard lock(mutex_);

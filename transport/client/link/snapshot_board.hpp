@@ -1,13 +1,15 @@
 #pragma once
-// Where the newest routing snapshot hangs: one writer puts newer ones up, any number of readers
-// look at it or wait for a newer one. Owned by a link (a client's sessions read it) or by the
-// gateway (its thin sessions do). It keeps exactly one snapshot. Thread: any.
+// Where the newest routing snapshot hangs, and beside it whom the coordinator suspects: one writer
+// puts newer ones up, any number of readers look at it or wait for a newer snapshot. Owned by a
+// link (a client's sessions read it) or by the gateway (its thin sessions do). It keeps exactly one
+// of each. Thread: any.
 
 #include <condition_variable>
 #include <mutex>
 
 #include "schemas/base/time.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
+#include "transport/snapshot/suspicion.hpp"
 
 namespace moetier::client {
 
@@ -19,6 +21,8 @@ class snapshot_board final {
   // Blocks until one newer than `seen` hangs there; null if the limit was over or it was closed.
   transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
                                      duration_ns limit) const;
+  void suspect(transport::suspicion_ptr suspicion);  // the last one told counts
+  transport::suspicion_ptr suspicion() const;        // null before the first
   // Ends every wait, also those to come.
   void close();
 
@@ -26,6 +30,7 @@ class snapshot_board final {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   transport::snapshot_ptr newest_;
+  transport::suspicion_ptr suspicion_;
   bool closed_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/un.h>
 
 #include <charconv>
 #include <cstring>
@@ -37,8 +38,37 @@ bool socket_address::is_loopback() const noexcept {
   return false;
 }
 
+namespace {
+
+expected<std::vector<socket_address>> unix_address(std::string_view name, std::string_view text) {
+  const std::string_view path = text.substr(k_unix_prefix.size());
+  if (path.empty() || path.size() > k_unix_path_bytes_max ||
+      path.find('\0') != std::string_view::npos) {
+    return fail(reason::invalid_argument, name, text, "unix:PATH with a path of 1 to 107 bytes");
+  }
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  std::memcpy(at.sun_path, path.data(), path.size());
+  socket_address address;
+  std::memcpy(&address.bytes, &at, sizeof at);
+  address.length = sizeof at;
+  return std::vector{address};
+}
+
+}  // namespace
+
+std::string_view host_of(std::string_view address) noexcept {
+  if (address.starts_with(k_unix_prefix)) return {};
+  std::string_view host = address.substr(0, address.rfind(':'));
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  return host;
+}
+
 expected<std::vector<socket_address>> parse_address(std::string_view name, std::string_view text) {
-  constexpr std::string_view k_allowed = "host:port with a port of 0 to 65535";
+  if (text.starts_with(k_unix_prefix)) return unix_address(name, text);
+  constexpr std::string_view k_allowed = "host:port with a port of 0 to 65535, or unix:PATH";
   const auto refuse = [&] { return fail(reason::invalid_argument, name, text, k_allowed); };
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || text.size() > 256) return refuse();

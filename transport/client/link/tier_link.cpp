@@ -26,7 +26,7 @@ std::uint64_t random_bits() {
 // The caller's side: starts the loop's thread, hands calls over, waits for their ends.
 class link final : public tier_link {
  public:
-  link(std::vector<socket_address> addresses, first_contact first) {
+  link(std::vector<socket_address> addresses, first_contact first, std::optional<dialer> tls) {
     std::promise<rpc_loop*> started;
     auto loop = started.get_future();
     // The host's signals are its own: the thread starts with all of them blocked.
@@ -34,9 +34,10 @@ class link final : public tier_link {
     sigset_t before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this, &started, first, a = std::move(addresses)]() mutable {
-      serve(std::move(a), first, started);
-    });
+    thread_ = std::thread(
+        [this, &started, first, a = std::move(addresses), t = std::move(tls)]() mutable {
+          serve(std::move(a), first, std::move(t), started);
+        });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     loop_ = loop.get();
   }
@@ -91,11 +92,19 @@ class link final : public tier_link {
     return ask<std::string>([=](contact& c) { return c.drop_adapter(name, limit); });
   }
 
+  expected<void> set_log_level(const std::string& level, duration_ns limit) override {
+    return ask<void>([=](contact& c) { return c.set_log_level(level, limit); });
+  }
+
   transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
                                      duration_ns limit) override {
     return news_.snapshots.wait_newer(seen, limit);
   }
   transport::snapshot_ptr newest() const override { return news_.snapshots.newest(); }
+  transport::suspicion_ptr suspicion() const override { return news_.snapshots.suspicion(); }
+  void report_late(session_id session, worker_id worker, incarnation_id incarnation) override {
+    loop_->post([=, this] { contact_->report_late(session, worker, incarnation); });
+  }
   bool session_lost(session_id session) const override { return news_.session_lost(session); }
   void on_event(std::function<void(link_event, session_id)> sink) override {
     news_.sink(std::move(sink));
@@ -124,13 +133,13 @@ class link final : public tier_link {
     return result.get();
   }
 
-  void serve(std::vector<socket_address> addresses, first_contact first,
+  void serve(std::vector<socket_address> addresses, first_contact first, std::optional<dialer> tls,
              std::promise<rpc_loop*>& started) {
     pthread_setname_np(pthread_self(), "moetier-link");
     rpc_loop loop;
     auto stop = kj::newPromiseAndFulfiller<void>();
     stop_ = kj::mv(stop.fulfiller);
-    contact reached(loop, news_, std::move(addresses), random_bits(), first);
+    contact reached(loop, news_, std::move(addresses), random_bits(), first, std::move(tls));
     contact_ = &reached;
     started.set_value(&loop);
     loop.run(kj::mv(stop.promise));
@@ -147,10 +156,20 @@ class link final : public tier_link {
 }  // namespace
 
 expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_ns limit,
-                                             first_contact first) {
+                                             const link_options& options) {
   auto addresses = parse_address("address", address);
   if (!addresses) return unexpected_error(addresses.error());
-  auto made = std::make_unique<link>(std::move(*addresses), first);
+  std::optional<dialer> tls;
+  if (options.tls) {
+    if (addresses->front().is_unix()) {
+      return fail(reason::invalid_argument, "tls", "given",
+                  "none with an address unix:PATH, which never leaves the machine");
+    }
+    auto made = dialer::make(*options.tls, std::string(host_of(address)));
+    if (!made) return unexpected_error(made.error());
+    tls = std::move(*made);
+  }
+  auto made = std::make_unique<link>(std::move(*addresses), options.first, std::move(tls));
   if (const auto up = made->connected(limit); !up) return unexpected_error(up.error());
   return made;
 }

@@ -23,6 +23,8 @@
 #include "transport/client/source/layer_router.hpp"
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
+#include "transport/snapshot/suspicion.hpp"
+#include "transport/tls/certificate_files.hpp"
 
 namespace moetier::client {
 
@@ -41,6 +43,14 @@ struct session_wish {
   std::optional<deadline_class> urgency{};  // none: the tenant's highest
 };
 
+// What a session's owner says of its work; its renewals carry it to the coordinator. Written by the
+// session's owner, read by the link's thread.
+struct session_use {
+  std::atomic<std::uint64_t> calls{0};
+  std::atomic<std::uint64_t> token_layers{0};
+  std::atomic<std::uint64_t> generation{0};
+};
+
 struct session_granted {
   session_id session;
   source_id source;
@@ -53,9 +63,16 @@ struct session_granted {
   // Tokens of steps a second, 0 = no limit; each renewal writes it anew. Never null.
   std::shared_ptr<std::atomic<std::uint64_t>> tokens_per_second;
   transport::snapshot_ptr snapshot;  // never null
+  std::shared_ptr<session_use> use;  // never null
 };
 
-enum class link_event : std::uint8_t { coordinator_lost, coordinator_back, snapshot, session_lost };
+enum class link_event : std::uint8_t {
+  coordinator_lost,
+  coordinator_back,
+  snapshot,
+  suspect,  // the set of suspected workers changed
+  session_lost
+};
 
 struct thin_call {
   layer_id layer;
@@ -80,7 +97,7 @@ struct thin_result {
   epoch_number epoch;
 };
 
-enum class admin_document : std::uint8_t { status, placement, resolution, adapters };
+enum class admin_document : std::uint8_t { status, placement, resolution, adapters, experts };
 
 class tier_link {
  public:
@@ -97,6 +114,9 @@ class tier_link {
   virtual transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
                                              duration_ns limit) = 0;
   virtual transport::snapshot_ptr newest() const = 0;  // never blocks; may be null before the first
+  // Never block. (optional) Without them a stuck worker is known by the snapshot that masks it.
+  virtual transport::suspicion_ptr suspicion() const { return nullptr; }
+  virtual void report_late(session_id, worker_id, incarnation_id) {}
   virtual bool session_lost(session_id session) const = 0;
   // A layer's router, fetched piece by piece.
   virtual expected<layer_router_ptr> router(layer_id layer, duration_ns limit) = 0;
@@ -108,6 +128,9 @@ class tier_link {
                                              duration_ns limit) = 0;
   virtual expected<std::string> drop_adapter(const std::string& name, duration_ns limit) = 0;
 
+  // Of the coordinator and all workers: "configured", "debug", "info", "warn", "error" or "off".
+  virtual expected<void> set_log_level(const std::string& level, duration_ns limit) = 0;
+
   // Called on the link's thread; must return at once.
   virtual void on_event(std::function<void(link_event, session_id)> sink) = 0;
 };
@@ -116,8 +139,26 @@ class tier_link {
 // every address refuses it. One that was connected once is patient in any case.
 enum class first_contact : std::uint8_t { impatient, patient };
 
-// Connects to "host:port" within the limit; reason::coordinator_unreached otherwise.
+// The files by which a client proves who it is, and the name that the coordinator's certificate
+// must be of. The files are looked at again for every new connection: renewed ones are taken up
+// then.
+struct tls_wish {
+  tls::file_names files{};
+  std::string server_name{};  // empty = the address's host
+};
+
+struct link_options {
+  first_contact first = first_contact::impatient;
+  std::optional<tls_wish> tls{};  // absent = in the clear
+};
+
+// Connects to "host:port" or "unix:PATH" within the limit; reason::coordinator_unreached otherwise,
+// certificate_unusable for files that cannot serve.
 expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_ns limit,
-                                             first_contact first = first_contact::impatient);
+                                             const link_options& options);
+inline expected<std::unique_ptr<tier_link>> connect(
+    std::string_view address, duration_ns limit, first_contact first = first_contact::impatient) {
+  return connect(address, limit, link_options{.first = first});
+}
 
 }  // namespace moetier::client

@@ -28,6 +28,17 @@ worker_mask live_spans(const transport::routing_snapshot& snapshot) noexcept {
   return mask;
 }
 
+// Visits the live replicas of an expert that lie outside of `avoid`.
+template <class Visit>
+void for_each_other(const transport::routing_snapshot& snapshot, const worker_table& workers,
+                    std::size_t layer_index, std::uint32_t expert, worker_mask avoid, Visit visit) {
+  const auto units = snapshot.shares.units(layer_index);
+  for (const std::uint32_t dense : snapshot.placement.replicas(layer_index, expert)) {
+    if (units[dense] == 0) continue;
+    if ((avoid >> workers.span_of(static_cast<std::int32_t>(dense)) & 1) == 0) visit(dense);
+  }
+}
+
 }  // namespace
 
 call_rows::call_rows(const call_shape& shape, const row_arithmetic& arithmetic)
@@ -127,7 +138,8 @@ void call_rows::weigh_shared(const layer_routing& layer) noexcept {
 
 expected<void> call_rows::choose(const transport::routing_snapshot& snapshot,
                                  const worker_table& workers, const eplb::choice_key& key,
-                                 std::size_t layer_index, transport::split_part part) {
+                                 std::size_t layer_index, transport::split_part part,
+                                 worker_mask avoid) {
   const std::size_t k = shape_.top_k;
   const std::size_t first = part.first * k;
   const std::size_t count = part.size * k;
@@ -139,7 +151,10 @@ expected<void> call_rows::choose(const transport::routing_snapshot& snapshot,
                               std::span(dense_).subspan(first, count), counts_);
   if (missing >= 0) return fail(reason::no_replica, key.layer.value, missing);
 
-  const worker_mask live = shape_.shared > 0 ? live_spans(snapshot) : 0;
+  if (avoid != 0) steer(snapshot, workers, layer_index, part, avoid);
+
+  worker_mask live = shape_.shared > 0 ? live_spans(snapshot) : 0;
+  if ((live & ~avoid) != 0) live &= ~avoid;
   for (std::uint32_t t = part.first; t < part.first + part.size; ++t) {
     worker_mask mask = 0;
     for (std::size_t j = 0; j < k; ++j) {
@@ -154,6 +169,38 @@ expected<void> call_rows::choose(const transport::routing_snapshot& snapshot,
     shared_to_[t] = nth_span(able, t % static_cast<unsigned>(std::popcount(able)));
   }
   return {};
+}
+
+// Moves the picks that fell on spans to avoid to another live replica, where there is one; in turn,
+// so that none of them gets all.
+void call_rows::steer(const transport::routing_snapshot& snapshot, const worker_table& workers,
+                      std::size_t layer_index, transport::split_part part,
+                      worker_mask avoid) noexcept {
+  const std::size_t k = shape_.top_k;
+  for (std::size_t pick = part.first * k; pick < (part.first + part.size) * k; ++pick) {
+    if (dense_[pick] < 0 || (avoid >> workers.span_of(dense_[pick]) & 1) == 0) continue;
+    const auto expert = static_cast<std::uint32_t>(travelling_[pick]);
+    std::size_t others = 0;
+    for_each_other(snapshot, workers, layer_index, expert, avoid, [&](std::uint32_t) { ++others; });
+    if (others == 0) continue;
+    std::size_t left = pick % others;
+    for_each_other(snapshot, workers, layer_index, expert, avoid, [&](std::uint32_t dense) {
+      if (left-- == 0) dense_[pick] = static_cast<std::int32_t>(dense);
+    });
+  }
+}
+
+bool call_rows::can_avoid(const transport::routing_snapshot& snapshot, const worker_table& workers,
+                          std::size_t layer_index, worker_mask avoid) const noexcept {
+  if (shape_.shared > 0 && (live_spans(snapshot) & ~avoid) == 0) return false;
+  for (std::size_t pick = 0; pick < picks(); ++pick) {
+    if (is_identity(pick) || ids_[pick] < 0) continue;
+    bool any = false;
+    for_each_other(snapshot, workers, layer_index, static_cast<std::uint32_t>(ids_[pick]), avoid,
+                   [&](std::uint32_t) { any = true; });
+    if (!any) return false;
+  }
+  return true;
 }
 
 // --- out ----------------------------------------------------------------------------------------

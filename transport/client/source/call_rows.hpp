@@ -57,10 +57,14 @@ class call_rows final {
   expected<void> take(const layer_call& call, const transport::routing_snapshot& snapshot,
                       std::size_t layer_index, const layer_router* router);
 
-  // Picks replicas for the tokens of `part`. reason::no_replica when an expert has none.
+  // Picks replicas for the tokens of `part`, outside of `avoid` where there is one.
+  // reason::no_replica when an expert has none at all.
   expected<void> choose(const transport::routing_snapshot& snapshot, const worker_table& workers,
                         const eplb::choice_key& key, std::size_t layer_index,
-                        transport::split_part part);
+                        transport::split_part part, worker_mask avoid = 0);
+  // Whether every row has a live replica outside of `avoid`.
+  bool can_avoid(const transport::routing_snapshot& snapshot, const worker_table& workers,
+                 std::size_t layer_index, worker_mask avoid) const noexcept;
 
   // Workers that get rows of `part`, and how many rows go there and come back.
   struct traffic {
@@ -91,6 +95,8 @@ class call_rows final {
   expected<void> route(const layer_call& call, const transport::routing_snapshot& snapshot,
                        std::size_t layer_index, const layer_router* router);
   void weigh_shared(const layer_routing& layer) noexcept;
+  void steer(const transport::routing_snapshot& snapshot, const worker_table& workers,
+             std::size_t layer_index, transport::split_part part, worker_mask avoid) noexcept;
   bool is_identity(std::size_t pick) const noexcept {
     return ids_[pick] >= static_cast<std::int32_t>(shape_.experts);
   }

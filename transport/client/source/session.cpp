@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +19,8 @@ constexpr duration_ns k_deadline_max = 3600 * k_second;
 // While a call waits, how long the carrier sleeps at most and how often newer snapshots are looked
 // for: a frozen worker is noticed by nothing else.
 constexpr duration_ns k_look_every = 2 * k_millisecond;
+// How long a worker that made a call late is avoided, unless a newer snapshot says more.
+constexpr duration_ns k_late_kept = k_second;
 constexpr std::uint8_t k_attempt_max = 255;
 
 std::uint32_t budget_us(time_ns deadline, time_ns now) noexcept {
@@ -111,7 +114,10 @@ void session::adopt(transport::snapshot_ptr next) {
     }
   }
   workers_.adopt(*next, *half_);
+  if (next != snapshot_) late_ = 0;
   snapshot_ = std::move(next);
+  suspicion_ = nullptr;  // its spans are to be found anew
+  look_for_suspects();
 }
 
 void session::adopt_newest_revision() {
@@ -119,6 +125,53 @@ void session::adopt_newest_revision() {
   transport::snapshot_ptr next = options_.newest();
   if (next == nullptr || next->generation != snapshot_->generation) return;
   if (transport::is_newer(*next, *snapshot_)) adopt(std::move(next));
+}
+
+// --- suspects -----------------------------------------------------------------------------------
+
+void session::look_for_suspects() {
+  if (!options_.suspicion) return;
+  transport::suspicion_ptr told = options_.suspicion();
+  if (told == suspicion_) return;
+  suspicion_ = std::move(told);
+  suspects_ = 0;
+  if (suspicion_ == nullptr) return;
+  for (const transport::suspect& suspect : suspicion_->workers) {
+    for (std::size_t s = 0; s < snapshot_->workers.size(); ++s) {
+      const transport::snapshot_worker& entry = snapshot_->workers[s];
+      if (entry.worker == suspect.worker && entry.incarnation == suspect.incarnation) {
+        suspects_ |= worker_mask{1} << s;
+      }
+    }
+  }
+}
+
+worker_mask session::avoided(time_ns now) const noexcept {
+  return suspects_ | (now < late_until_ ? late_ : 0);
+}
+
+// Gives up calls that wait for a suspect, where all of their rows have another replica: collect()
+// tries them again there. Only once for the same suspects, and never for a call that would fail.
+void session::steer(time_ns now) {
+  const worker_mask avoid = avoided(now);
+  for (clocked& c : tickets_) {
+    if (!c.call.outstanding() || c.call.failure() || c.asked_of == avoid) continue;
+    c.asked_of = avoid;
+    const worker_mask owing = c.call.awaited() & avoid;
+    if (owing == 0 || c.times.replays >= options_.replays_max) continue;
+    if (!c.call.can_avoid(workers_, avoid)) continue;
+    c.call.fail_late_of(static_cast<std::size_t>(std::countr_zero(owing)), workers_);
+    c.steered = true;
+  }
+}
+
+void session::note_late(worker_id worker, time_ns now) {
+  for (std::size_t s = 0; s < snapshot_->workers.size(); ++s) {
+    if (snapshot_->workers[s].worker != worker) continue;
+    late_ = (now < late_until_ ? late_ : 0) | worker_mask{1} << s;
+    late_until_ = now + k_late_kept;
+    if (options_.report_late) options_.report_late(worker, snapshot_->workers[s].incarnation);
+  }
 }
 
 // --- steps --------------------------------------------------------------------------------------
@@ -144,7 +197,9 @@ expected<void> session::step_begin(bool replay) {
 
   transport::snapshot_ptr next = options_.newest ? options_.newest() : nullptr;
   const bool is_new = next != nullptr && transport::is_newer(*next, *snapshot_);
-  if (replay && poison_ && !is_new && options_.wait_newer) {
+  // One that may be avoided by now need not be waited for.
+  const bool steers = avoided(monotonic_now()) != 0;
+  if (replay && poison_ && !is_new && !steers && options_.wait_newer) {
     const status code = poison_->code;
     if (code == status::timeout || code == status::stale_generation ||
         code == status::unavailable) {
@@ -165,6 +220,7 @@ expected<void> session::step_begin(bool replay) {
   next_chunk_ = 0;
   poison_.reset();
   repeats_.begin_step();
+  if (!replay && options_.meter != nullptr) step_began_ = monotonic_now();
   in_step_ = true;
   return {};
 }
@@ -199,12 +255,16 @@ expected<void> session::step_end() {
   cancel();
   in_step_ = false;
   if (poison_) return unexpected_error(*poison_);
+  if (options_.meter != nullptr) options_.meter->count_step(monotonic_now() - step_began_);
   return {};
 }
 
 void session::cancel() {
   for (clocked& c : tickets_) {
     if (!c.call.outstanding()) continue;
+    if (options_.meter != nullptr) {
+      options_.meter->count_failure(status::cancelled, c.times.replays);
+    }
     c.call.abandon(*half_);
     c.call.end();
   }
@@ -238,7 +298,10 @@ expected<void> session::submit(const layer_call& call) {
   if (auto ok = check_token_ids(call, snapshot_->tables->layers[layer_at].hashed()); !ok) return ok;
   const bool by_gate = !routers_.empty() && call.logits == nullptr && call.ids.empty();
   const layer_router* router = by_gate ? routers_[layer_at].get() : nullptr;
-  if (auto ok = c.call.take(call, *snapshot_, layer_at, router); !ok) return ok;
+  if (auto ok = c.call.take(call, *snapshot_, layer_at, router); !ok) {
+    if (options_.meter != nullptr) options_.meter->count_refusal(ok.error().why);
+    return ok;
+  }
   const time_ns routed = monotonic_now();
 
   repeats_.count(call, layer_at);
@@ -251,18 +314,36 @@ expected<void> session::submit(const layer_call& call) {
   c.submitted = start;
   c.deadline = start + std::min(limit, k_deadline_max);
   c.first_chunk = next_chunk_;
+  c.asked_of = 0;
+  c.steered = false;
   c.times = {.route = routed - start};
   next_chunk_ += transport::chunk_count(call.tokens, bounds_.tokens_per_chunk_max);
 
   adopt_newest_revision();
+  look_for_suspects();
   if (auto ok = choose(c); !ok) {
     c.call.end();
+    if (options_.meter != nullptr) options_.meter->count_failure(ok.error().code, 0);
     return poison(std::move(ok.error()));
   }
+  c.stalled = 0;
   c.call.send(*half_, workers_, budget_us(c.deadline, routed));
-  if (!c.call.fully_sent() && !c.call.failure()) progress();
-  c.times.pack = monotonic_now() - routed;
+  if (!c.call.fully_sent() && !c.call.failure()) {
+    note_stall(c, monotonic_now());
+    progress();
+  }
+  c.sent = monotonic_now();
+  c.times.pack = c.sent - routed;
   return {};
+}
+
+// Called whenever a call was tried to be sent on.
+void session::note_stall(clocked& c, time_ns now) noexcept {
+  const bool waits = !c.call.fully_sent() && !c.call.failure();
+  if (waits && c.stalled == 0) c.stalled = now;
+  if (waits || c.stalled == 0) return;
+  if (options_.meter != nullptr) options_.meter->count_stall(now - c.stalled);
+  c.stalled = 0;
 }
 
 expected<void> session::choose(clocked& c) {
@@ -278,7 +359,8 @@ expected<void> session::choose(clocked& c) {
                                     .plan = snapshot_->plan,
                                     .resolution_id = snapshot_->resolution_id,
                                     .return_mode = static_cast<std::uint8_t>(options_.mode)};
-  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk);
+  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk,
+                       avoided(monotonic_now()));
 }
 
 // Takes what came, sums what is whole, sends what waited for banks: for all tickets, as they share
@@ -290,7 +372,9 @@ void session::progress() {
     for (const auto& report : std::span(reports).first(count)) {
       bool taken = false;
       for (clocked& c : tickets_) {
-        if (c.call.outstanding()) taken = taken || c.call.take_return(report, *half_, workers_);
+        if (taken || !c.call.outstanding()) continue;
+        taken = c.call.take_return(report, *half_, workers_);
+        if (taken) record_answer(c);
       }
       // Of an exchange that was given up meanwhile.
       if (!taken) half_->release(report.ticket);
@@ -303,7 +387,9 @@ void session::progress() {
     if (c.call.failure()) c.call.abandon(*half_);
     c.call.settle(*half_, workers_);
     if (c.call.fully_sent() || c.call.failure()) continue;
-    c.call.send(*half_, workers_, budget_us(c.deadline, monotonic_now()));
+    const time_ns now = monotonic_now();
+    c.call.send(*half_, workers_, budget_us(c.deadline, now));
+    note_stall(c, now);
     c.call.settle(*half_, workers_);  // a chunk without rows is whole at once
   }
 }
@@ -316,9 +402,9 @@ bool session::drops_a_worker(const transport::routing_snapshot& next) const noex
   return false;
 }
 
-// The turn of a call that waits: ends what is late, looks for workers that were taken away since
-// (a frozen one is noticed by nothing else), sleeps. Other calls are looked after as well: what
-// they wait for may hold the banks that this one needs.
+// The turn of a call that waits: ends what is late, looks for workers that were suspected or taken
+// away since (a frozen one is noticed by nothing else), sleeps. Other calls are looked after as
+// well: what they wait for may hold the banks that this one needs.
 void session::await(time_ns deadline) {
   const time_ns now = monotonic_now();
   if (now - looked_ >= k_look_every || now >= deadline) {
@@ -328,6 +414,8 @@ void session::await(time_ns deadline) {
         transport::is_newer(*next, *snapshot_) && drops_a_worker(*next)) {
       return adopt(next);
     }
+    look_for_suspects();
+    steer(now);
     for (clocked& c : tickets_) {
       if (c.call.outstanding() && now >= c.deadline) c.call.fail_late(workers_);
     }
@@ -359,10 +447,13 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
     if (c.call.complete() && !c.call.failure()) {
       c.times.sum = now - before;
       c.times.wait = before - start;
+      c.times.air = before > c.sent ? before - c.sent : 0;
+      c.times.held = c.call.held();
       return finish(c, result);
     }
     if (!c.call.failure()) await(c.deadline);
     if (!c.call.failure()) continue;
+    record_failure(c);
     expected<void> chosen;
     if (replay(c, chosen)) {
       c.call.collect_into(result);
@@ -372,12 +463,14 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
     error why = chosen ? error_of(c, ended) : std::move(chosen.error());
     if (why.code == status::overloaded) credit_.back_off(why.retry_after_ns, ended);
     const call_failure& failure = c.call.failure();
+    if (failure.kind == failure_kind::late && ended >= c.deadline) note_late(failure.worker, ended);
     end_ = {.code = why.code,
             .attempt = attempt_,
             .worker = failure.worker,
             .bytes_due = failure.bytes_due,
             .bytes_seen = failure.bytes_seen,
             .age = ended - c.submitted};
+    if (options_.meter != nullptr) options_.meter->count_failure(why.code, c.times.replays);
     c.call.abandon(*half_);
     c.call.end();
     return poison(std::move(why));
@@ -393,9 +486,56 @@ expected<void> session::finish(clocked& c, const layer_result& result) {
   give(c.call.rows().bad_rows(), result.bad_rows);
   c.times.total = monotonic_now() - c.submitted;
   times_ = c.times;
+  if (options_.meter != nullptr) options_.meter->count_call(times_);
   end_ = {.attempt = attempt_, .age = c.times.total};
   c.call.end();
   return {};
+}
+
+// --- flight recorder ----------------------------------------------------------------------------
+
+void session::record_answer(const clocked& c) noexcept {
+  if (options_.waits == nullptr) return;
+  const answered_exchange& a = c.call.last_answer();
+  // What failed by being lost or late is recorded when the call gives up on it.
+  if (a.outcome == status::timeout || a.outcome == status::unavailable) return;
+  const time_ns now = monotonic_now();
+  options_.waits->record({.ended = now,
+                          .peer = a.worker.value,
+                          .session = options_.session,
+                          .step = step_,
+                          .layer = c.names.layer,
+                          .micro_batch = c.names.micro_batch,
+                          .chunk = a.chunk,
+                          .attempt = attempt_,
+                          .outcome = a.outcome,
+                          .bytes_due = a.bytes_due,
+                          .bytes_seen = a.bytes_seen,
+                          .age = now - c.submitted});
+}
+
+void session::record_failure(const clocked& c) {
+  const call_failure& f = c.call.failure();
+  if (options_.waits == nullptr || (f.kind != failure_kind::late && f.kind != failure_kind::lost)) {
+    return;
+  }
+  const time_ns now = monotonic_now();
+  const transport::wait_record wait{.ended = now,
+                                    .peer = f.worker.value,
+                                    .session = options_.session,
+                                    .step = step_,
+                                    .layer = c.names.layer,
+                                    .micro_batch = c.names.micro_batch,
+                                    .attempt = attempt_,
+                                    .outcome = status_of(f),
+                                    .bytes_due = f.bytes_due,
+                                    .bytes_seen = f.bytes_seen,
+                                    .age = now - c.submitted};
+  options_.waits->record(wait);
+  // A call that still has time is tried again; one that has not ends here.
+  if (f.kind == failure_kind::late && now >= c.deadline && options_.on_timeout) {
+    options_.on_timeout(wait);
+  }
 }
 
 // --- replay -------------------------------------------------------------------------------------
@@ -425,7 +565,7 @@ bool session::replay(clocked& c, expected<void>& chosen) {
   for (;;) {
     const time_ns now = monotonic_now();
     if (now >= c.deadline) return false;
-    if (can_replay(c, *next)) break;
+    if (c.steered || can_replay(c, *next)) break;
     if (!options_.wait_newer) return false;
     next = options_.wait_newer(*next, c.deadline - now);
     if (next == nullptr || next->generation != snapshot_->generation) return false;
@@ -433,6 +573,8 @@ bool session::replay(clocked& c, expected<void>& chosen) {
   if (next != snapshot_) adopt(std::move(next));
   ++attempt_;
   ++c.times.replays;
+  c.steered = false;
+  look_for_suspects();
   chosen = choose(c);
   if (!chosen) return false;
   c.call.send(*half_, workers_, budget_us(c.deadline, monotonic_now()));

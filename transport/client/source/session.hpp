@@ -34,6 +34,7 @@ class session final : public source_session {
   std::uint64_t step() const noexcept override { return step_; }
   const call_times& last_times() const noexcept override { return times_; }
   const call_end& last_end() const noexcept override { return end_; }
+  transport::carrier_counters carrier_counts() const noexcept override { return half_->counters(); }
 
  private:
   struct call_names {
@@ -48,12 +49,20 @@ class session final : public source_session {
     call_names names;
     time_ns submitted = 0;
     time_ns deadline = 0;
+    time_ns sent = 0;     // when submit() ended
+    time_ns stalled = 0;  // since when a chunk waits for a bank; 0 = none does
     std::uint32_t first_chunk = 0;
+    worker_mask asked_of = 0;  // suspects for whom steering was considered
+    bool steered = false;      // given up for a suspect's sake: to be tried again in any case
     call_times times;
   };
   void adopt(transport::snapshot_ptr next);
   void adopt_newest_revision();
   bool any_outstanding() const noexcept;
+  void look_for_suspects();
+  worker_mask avoided(time_ns now) const noexcept;
+  void steer(time_ns now);
+  void note_late(worker_id worker, time_ns now);
   expected<void> choose(clocked& c);
   void progress();
   bool drops_a_worker(const transport::routing_snapshot& next) const noexcept;
@@ -65,7 +74,10 @@ class session final : public source_session {
   expected<void> take_credit();
   void charge(const layer_call& call) noexcept;
   error refusal_of(const clocked& c, time_ns now) const;
+  void record_answer(const clocked& c) noexcept;
+  void record_failure(const clocked& c);
   unexpected_error poison(error why);
+  void note_stall(clocked& c, time_ns now) noexcept;
 
   source_session_options options_;
   transport::snapshot_ptr snapshot_;
@@ -81,9 +93,14 @@ class session final : public source_session {
 
   bool in_step_ = false;
   std::uint64_t step_ = 0;
+  time_ns step_began_ = 0;
   std::uint8_t attempt_ = 0;      // raised by every replay of a call or of the step
   std::uint32_t next_chunk_ = 0;  // chunks are numbered through the step
   std::optional<error> poison_;
+  transport::suspicion_ptr suspicion_;
+  worker_mask suspects_ = 0;  // of suspicion_, as spans of snapshot_
+  worker_mask late_ = 0;      // made a call of this session late, not long ago
+  time_ns late_until_ = 0;
   time_ns looked_ = 0;  // when newest() was last asked while waiting
   call_times times_;
   call_end end_;

@@ -6,9 +6,11 @@
 //
 // A call: submit() copies its inputs, routes, picks, sends; collect() waits, sums, and, when a
 // worker was lost or late and a newer snapshot of the same generation comes in time, replays that
-// call by itself. One ticket per micro-batch is outstanding. A call ends exactly once, in a full
-// result or a typed error, at the latest 100 ms after its deadline. After a failed call later
-// submits of the step answer SKIPPED until the step is begun anew.
+// call by itself. Workers that the coordinator suspects, or that made a call late, get no rows
+// where another replica is there; a call that waits for a suspect is replayed on one. One ticket
+// per micro-batch is outstanding. A call ends exactly once, in a full result or a typed error, at
+// the latest 100 ms after its deadline. After a failed call later submits of the step answer
+// SKIPPED until the step is begun anew.
 //
 // Thread: owner (serialised by the caller). No allocation after open.
 
@@ -21,8 +23,11 @@
 #include "schemas/base/error.hpp"
 #include "schemas/base/time.hpp"
 #include "transport/client/source/layer_router.hpp"
+#include "transport/client/source/source_meter.hpp"
 #include "transport/communication.hpp"
 #include "transport/snapshot/routing_snapshot.hpp"
+#include "transport/snapshot/suspicion.hpp"
+#include "transport/waits/wait_ring.hpp"
 
 namespace moetier::client {
 
@@ -48,8 +53,17 @@ struct source_session_options {
       wait_newer{};
   // Never blocks: the newest snapshot known.
   std::function<transport::snapshot_ptr()> newest{};
+  // Never blocks: whom the coordinator suspects; null = nobody. Empty = it is not known.
+  std::function<transport::suspicion_ptr()> suspicion{};
+  // Never blocks: told when a call ends in TIMEOUT because this worker had not answered.
+  std::function<void(worker_id, incarnation_id)> report_late{};
+  // Set: every wait for a worker is recorded there, and on_timeout hears of a call that ends in
+  // TIMEOUT, on the caller's thread. The ring outlives the session.
+  transport::wait_ring* waits = nullptr;
+  std::function<void(const transport::wait_record&)> on_timeout{};
   // Set: calls may come without logits and ids (gate = tier). Asked for every layer by open().
   router_source router{};
+  source_meter* meter = nullptr;  // (optional) counts what this session does; outlives it
 };
 
 // One call's inputs. Shapes by `tokens`; pitches in bytes, last dimension contiguous.
@@ -89,6 +103,8 @@ struct call_times {  // of the last collected call, nanoseconds; for benches and
   duration_ns wait = 0;
   duration_ns sum = 0;
   duration_ns total = 0;
+  duration_ns air = 0;   // from the last row's sending until the last return was in
+  duration_ns held = 0;  // of that, by the worker that answered last
   std::uint32_t replays = 0;
 };
 
@@ -127,6 +143,7 @@ class source_session {
   virtual std::uint64_t step() const noexcept = 0;
   virtual const call_times& last_times() const noexcept = 0;
   virtual const call_end& last_end() const noexcept = 0;
+  virtual transport::carrier_counters carrier_counts() const noexcept = 0;
 };
 
 }  // namespace moetier::client

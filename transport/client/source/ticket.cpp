@@ -12,6 +12,18 @@ namespace moetier::client {
 using transport::comm_status;
 using transport::split_part;
 
+status status_of(const call_failure& failure) noexcept {
+  switch (failure.kind) {
+    case failure_kind::none: return status::ok;
+    case failure_kind::late: return status::timeout;
+    case failure_kind::stale: return status::stale_generation;
+    case failure_kind::corrupt: return status::corrupt;
+    case failure_kind::refused: return failure.answered;
+    case failure_kind::lost: return status::unavailable;
+  }
+  return status::internal;
+}
+
 ticket::ticket(const ticket_shape& shape, const row_arithmetic& arithmetic)
     : shape_(shape),
       arithmetic_(arithmetic),
@@ -37,7 +49,7 @@ expected<void> ticket::take(const layer_call& call, const transport::routing_sna
 
 expected<void> ticket::choose(transport::snapshot_ptr snapshot, const worker_table& workers,
                               const transport::exchange_key& key, source_id source,
-                              std::uint32_t first_chunk) {
+                              std::uint32_t first_chunk, worker_mask avoid) {
   MOETIER_ASSERT(outstanding_);
   snapshot_ = std::move(snapshot);
   key_ = key;
@@ -46,6 +58,7 @@ expected<void> ticket::choose(transport::snapshot_ptr snapshot, const worker_tab
   chunks_sent_ = 0;
   chunks_summed_ = 0;
   without_bank_ = 0;
+  held_ = 0;
   failure_ = {};
   result_ = {};
   std::fill(early_summed_.begin(), early_summed_.end(), false);
@@ -58,10 +71,15 @@ expected<void> ticket::choose(transport::snapshot_ptr snapshot, const worker_tab
   for (std::uint32_t c = 0; c < chunks_; ++c) {
     choice.chunk = first_chunk + c;
     auto chosen = rows_.choose(*snapshot_, workers, choice, static_cast<std::size_t>(layer_index),
-                               transport::split(tokens(), chunks_, c));
+                               transport::split(tokens(), chunks_, c), avoid);
     if (!chosen) return chosen;
   }
   return {};
+}
+
+bool ticket::can_avoid(const worker_table& workers, worker_mask avoid) const noexcept {
+  const int layer_index = snapshot_->placement.index_of(key_.layer);
+  return rows_.can_avoid(*snapshot_, workers, static_cast<std::size_t>(layer_index), avoid);
 }
 
 ticket::flight* ticket::free_flight() noexcept {
@@ -169,12 +187,18 @@ bool ticket::take_return(const transport::returned& report, transport::SourceHal
           report.rows == e.rows_due && report.payload.size() == e.rows_due * return_stride_ &&
           reinterpret_cast<std::uintptr_t>(report.payload.data()) % alignof(float) == 0;
       if (!failure && !whole) failure.kind = failure_kind::corrupt;
+      last_answer_ = {.worker = worker,
+                      .chunk = static_cast<std::uint16_t>(f.chunk),
+                      .bytes_due = e.rows_due * return_stride_,
+                      .bytes_seen = report.payload.size(),
+                      .outcome = status_of(failure)};
       if (failure) {
         half.release(e.handle);
         e.state = leg::none;
         if (!failure_) failure_ = failure;
         return;
       }
+      held_ = report.held_ns;
       e.payload = report.payload;
       e.state = leg::done;
     });

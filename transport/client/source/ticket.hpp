@@ -36,6 +36,18 @@ struct call_failure {
   explicit operator bool() const noexcept { return kind != failure_kind::none; }
 };
 
+// As a status of the outward list; none is ok, lost is UNAVAILABLE.
+status status_of(const call_failure& failure) noexcept;
+
+// One exchange that was answered: for the flight recorder.
+struct answered_exchange {
+  worker_id worker;
+  std::uint16_t chunk = 0;
+  std::uint64_t bytes_due = 0;
+  std::uint64_t bytes_seen = 0;
+  status outcome = status::ok;
+};
+
 // Sizes of a ticket's buffers; equal for all tickets of a session.
 struct ticket_shape {
   call_shape call;
@@ -57,16 +69,21 @@ class ticket final {
   const call_failure& failure() const noexcept { return failure_; }
   const transport::routing_snapshot& snapshot() const noexcept { return *snapshot_; }
   const call_rows& rows() const noexcept { return rows_; }
+  // How long the worker that answered last held its rows.
+  duration_ns held() const noexcept { return held_; }
 
   // Copies, widens and routes the inputs of a checked call. On error nothing is outstanding.
   expected<void> take(const layer_call& call, const transport::routing_snapshot& snapshot,
                       std::size_t layer_index, const layer_router* router);
 
   // Picks replicas by `snapshot` and makes the ticket ready to be sent (again) under `key`.
-  // first_chunk: the step's number of its chunk 0. reason::no_replica when an expert has none.
+  // first_chunk: the step's number of its chunk 0. `avoid`: spans that get no rows where another
+  // replica is live. reason::no_replica when an expert has none.
   expected<void> choose(transport::snapshot_ptr snapshot, const worker_table& workers,
                         const transport::exchange_key& key, source_id source,
-                        std::uint32_t first_chunk);
+                        std::uint32_t first_chunk, worker_mask avoid = 0);
+  // Whether every row of it has a live replica outside of these spans.
+  bool can_avoid(const worker_table& workers, worker_mask avoid) const noexcept;
 
   // Sends chunks in order until all are sent, a bank is missing, or a worker fails. A chunk takes
   // all of its banks or none, so tickets cannot block each other half way.
@@ -75,6 +92,9 @@ class ticket final {
   // Takes over a report of the carrier; false if the exchange is not of this ticket.
   bool take_return(const transport::returned& report, transport::SourceHalf& half,
                    const worker_table& workers);
+
+  // What the newest report that was taken over said.
+  const answered_exchange& last_answer() const noexcept { return last_answer_; }
 
   // Where finished chunks are summed to from now on. Until then they are kept, or summed into a
   // buffer of the ticket if it sums early. Requires: the result fits tokens().
@@ -133,6 +153,8 @@ class ticket final {
   std::uint32_t chunks_summed_ = 0;
   worker_mask without_bank_ = 0;
   call_failure failure_;
+  answered_exchange last_answer_;
+  duration_ns held_ = 0;
   layer_result result_;  // output null = not being collected
 
   call_rows rows_;

@@ -6,8 +6,9 @@
             y = step.forward(layer=3, hidden=x, logits=router_logits)
 
 Inputs are NumPy arrays or anything with __dlpack__, in host memory (no copy) or on a CUDA device (copied over pinned
-memory behind the step's stream). bfloat16 in NumPy is a uint16 array and dtype="bfloat16". Failing calls raise a subclass of moetier.Error. Importing this package loads nothing and patches
-nothing; connect() loads libmoetier.so.1: from MOETIER_LIBRARY, from beside the package, or from the system.
+memory behind the step's stream). bfloat16 in NumPy is a uint16 array and dtype="bfloat16". Failing calls raise a
+subclass of moetier.Error. Importing this package loads nothing and patches nothing; connect() loads libmoetier.so.1:
+from MOETIER_LIBRARY, from beside the package, or from the system.
 """
 
 from .errors import (BadState, Cancelled, Corrupt, Degraded, Denied, DeviceError, Error, InternalError, Invalid,

@@ -41,9 +41,13 @@ class Error(_Sized):
                       ("request_id", c_uint64), ("retry_after_ns", c_uint64))
 
 
+class Tls(_Sized):
+    _fields_ = _sized(("cert", c_char_p), ("key", c_char_p), ("ca", c_char_p), ("server_name", c_char_p))
+
+
 class ServiceOptions(_Sized):
-    _fields_ = _sized(("address", c_char_p), ("tenant", c_char_p), ("tls", c_void_p), ("connect_timeout_ns", c_uint64),
-                      ("model_fingerprint", c_uint64))
+    _fields_ = _sized(("address", c_char_p), ("tenant", c_char_p), ("tls", POINTER(Tls)), ("connect_timeout_ns", c_uint64),
+                      ("model_fingerprint", c_uint64), ("flight_file", c_char_p))
 
 
 class ModelInfo(_Sized):
@@ -97,7 +101,9 @@ class StatsSnapshot(_Sized):
     _fields_ = _sized(("steps", c_uint64), ("calls", c_uint64), ("tokens", c_uint64), ("failures", c_uint64),
                       ("replays", c_uint64), ("epoch", c_uint64), ("generation", c_uint64), ("workers", c_uint32),
                       ("workers_live", c_uint32), ("route_ns", c_uint64), ("pack_ns", c_uint64), ("wait_ns", c_uint64),
-                      ("sum_ns", c_uint64), ("total_ns", c_uint64))
+                      ("sum_ns", c_uint64), ("total_ns", c_uint64), ("late_returns", c_uint64),
+                      ("max_tokens", c_uint32), ("micro_batches", c_uint32),
+                      ("air_ns", c_uint64), ("held_ns", c_uint64))
 
 
 class StatusWord(ctypes.Structure):
@@ -137,7 +143,7 @@ def _candidates():
     if named:
         return [named]
     here = pathlib.Path(__file__).resolve().parent
-    beside = [here / LIBRARY, here.parent.parent / LIBRARY]
+    beside = [here / "_lib" / LIBRARY, here.parent.parent / LIBRARY]  # of the wheel, of a build or bundle
     return [str(path) for path in beside if path.exists()] + [LIBRARY]
 
 

@@ -2,6 +2,7 @@
 
 import collections
 import ctypes
+import os
 import warnings
 
 import numpy
@@ -10,14 +11,18 @@ from . import _abi
 from ._tensor import check_can_allocate, empty_beside, empty_like, tensor
 from .errors import BadState, Degraded, Error, Invalid, Unavailable
 
-Model = collections.namedtuple("Model", "model_type hidden_size intermediate_size experts top_k layers_total moe_layers "
-                                        "fingerprint epoch generation workers workers_live exact_allowed routing_method "
-                                        "carrier backend router_columns shared_experts adapters")
+Model = collections.namedtuple(
+    "Model", "model_type hidden_size intermediate_size experts top_k layers_total moe_layers fingerprint epoch "
+             "generation workers workers_live exact_allowed routing_method carrier backend router_columns "
+             "shared_experts adapters")
 Event = collections.namedtuple("Event", "kind workers_live epoch generation")
 Stats = collections.namedtuple("Stats", "steps calls tokens failures replays epoch generation workers workers_live "
-                                        "route_ns pack_ns wait_ns sum_ns total_ns")
+                                        "route_ns pack_ns wait_ns sum_ns total_ns late_returns max_tokens "
+                                        "micro_batches air_ns held_ns")
 StepReport = collections.namedtuple("StepReport", "status attempts step generation calls replays tokens missing")
-Tls = collections.namedtuple("Tls", "cert key ca")
+Tls = collections.namedtuple("Tls", "cert key ca server_name", defaults=(None,))
+Tls.__doc__ = """Paths of PEM files: own certificate, its key, the authority of the coordinator's certificate; and the name which
+that one must be of, where it is not the address's host."""
 
 _CLASSES = {"default": 0, "decode": 1, "prefill": 2, "batch": 3}
 _RETURN_MODES = {"partial": 0, "exact": 1}
@@ -52,15 +57,18 @@ def _nanoseconds(name, seconds):
     return max(1, int(seconds * 1e9))
 
 
-def connect(address, tls=None, *, timeout=5.0, tenant=None, model_fingerprint=0):
-    """Connects to the coordinator at "host:port" and returns a Service."""
+def connect(address, tls=None, *, timeout=5.0, tenant=None, model_fingerprint=0, flight_file=None):
+    """Connects to the coordinator at "host:port", inside TLS with a Tls, or at "unix:PATH"; returns a Service. When a
+    call ends in Timeout, the newest waits of this connection are written to `flight_file` as JSON."""
     options = _abi.ServiceOptions(address=str(address).encode(), tenant=None if tenant is None else tenant.encode(),
                                   connect_timeout_ns=_nanoseconds("timeout", timeout),
-                                  model_fingerprint=model_fingerprint)
-    keep = None
+                                  model_fingerprint=model_fingerprint,
+                                  flight_file=None if flight_file is None else os.fsencode(flight_file))
     if tls is not None:
-        keep = ctypes.create_string_buffer(1)
-        options.tls = ctypes.cast(keep, ctypes.c_void_p)
+        paths = [None if path is None else os.fsencode(path) for path in Tls(*tls)[:3]]
+        name = Tls(*tls).server_name
+        files = _abi.Tls(cert=paths[0], key=paths[1], ca=paths[2], server_name=None if name is None else name.encode())
+        options.tls = ctypes.pointer(files)
     handle = ctypes.c_void_p()
     _abi.check(_abi.library().moetier_service_open(ctypes.byref(options), ctypes.byref(handle)))
     return Service(handle)
@@ -141,7 +149,7 @@ class Service(_Handle):
             max_missing_weight=max_missing_weight, low_latency=int(bool(low_latency)), dry_run=int(bool(dry_run)))
         handle = ctypes.c_void_p()
         _abi.check(_abi.library().moetier_session_open(self._handle, ctypes.byref(options), ctypes.byref(handle)))
-        session = Session(handle, self, top_k or self.model.top_k, bad_rows == "flag")
+        session = Session(handle, self, top_k or self.model.top_k, gate, shared_experts, bad_rows == "flag")
         self._sessions.append(session)
         return session
 
@@ -155,14 +163,19 @@ class Service(_Handle):
 
 
 class Session(_Handle):
-    """One attention service's lease. Its calls are made by one thread at a time; sessions never wait for each other."""
+    """One attention service's lease. Its calls are made by one thread at a time; sessions never wait for each other.
+
+    tier: its Service. top_k, gate, shared_experts: as it was opened.
+    """
 
     _what = "session"
 
-    def __init__(self, handle, service, top_k, flags_bad_rows):
+    def __init__(self, handle, service, top_k, gate, shared_experts, flags_bad_rows):
         super().__init__(handle)
-        self._service = service
-        self._top_k = top_k
+        self.tier = service
+        self.top_k = top_k
+        self.gate = gate
+        self.shared_experts = shared_experts
         self._flags_bad_rows = flags_bad_rows
 
     def step(self, *, stream=None, replay=False, deadline=None, warmup=False):
@@ -199,7 +212,7 @@ class Session(_Handle):
         if self._open_handle is None:
             return
         handle, self._open_handle = self._open_handle, None
-        self._service._sessions.remove(self)
+        self.tier._sessions.remove(self)
         try:
             _abi.check(_abi.library().moetier_session_close(handle))
         except Unavailable:
@@ -323,7 +336,7 @@ class Step:
             setattr(result, field, keep[-1].pointer)
             return array
         if routing:
-            picks = (tokens, self._session._top_k)
+            picks = (tokens, self._session.top_k)
             ids, weights = wanted("ids", picks, "int32"), wanted("weights", picks, "float32")
         bad_rows = wanted("bad_rows", (tokens,), "uint8") if self._session._flags_bad_rows else None
         try:

@@ -1,4 +1,4 @@
-#include "actors/up/http_get.hpp"
+#include "actors/http/http_get.hpp"
 
 #include <cstdlib>
 #include <string>
@@ -8,7 +8,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-namespace moetier::up {
+namespace moetier::http {
 namespace {
 
 class socket_owner final {
@@ -25,9 +25,12 @@ class socket_owner final {
   int fd_;
 };
 
+constexpr std::size_t k_answer_bytes_max = std::size_t{4} << 20;
+
 }  // namespace
 
-std::optional<int> http_get_code(const config::endpoint& at, const char* path, duration_ns limit) {
+std::optional<http_answer> http_get(const config::endpoint& at, const char* path,
+                                    duration_ns limit) {
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(at.port);
@@ -45,14 +48,17 @@ std::optional<int> http_get_code(const config::endpoint& at, const char* path, d
     return std::nullopt;
   }
   std::string answer;
-  char block[512];
-  while (answer.size() < 12) {
+  char block[4096];
+  for (;;) {
     const ssize_t got = ::recv(s.get(), block, sizeof block, 0);
-    if (got <= 0) return std::nullopt;
+    if (got < 0) return std::nullopt;
+    if (got == 0 || answer.size() > k_answer_bytes_max)
+      break;  // our pages end with their connection
     answer.append(block, static_cast<std::size_t>(got));
   }
-  if (!answer.starts_with("HTTP/1.1 ")) return std::nullopt;
-  return std::atoi(answer.c_str() + 9);
+  const auto head_end = answer.find("\r\n\r\n");
+  if (!answer.starts_with("HTTP/1.1 ") || head_end == std::string::npos) return std::nullopt;
+  return http_answer{std::atoi(answer.c_str() + 9), answer.substr(head_end + 4)};
 }
 
-}  // namespace moetier::up
+}  // namespace moetier::http

@@ -1,0 +1,22 @@
+#pragma once
+// One small HTTP GET by address, without names, redirects or encryption: for asking another process
+// of this tier for one of its pages. Thread: any.
+
+#include <optional>
+#include <string>
+
+#include "actors/config/endpoint.hpp"
+#include "schemas/base/time.hpp"
+
+namespace moetier::http {
+
+struct http_answer {
+  int code = 0;
+  std::string body;  // at most 4 MiB of it
+};
+
+// Nothing when nobody answered within the limit.
+std::optional<http_answer> http_get(const config::endpoint& at, const char* path,
+                                    duration_ns limit);
+
+}  // namespace moetier::http

@@ -1,0 +1,175 @@
+#include "tests/transport/client/session_rig.hpp"
+
+// Whom a source avoids: workers that the coordinator suspects and those that made a call late. It
+// is a hint: membership is the snapshot's, and a call that needs a suspect waits for it.
+namespace moetier::client::toy {
+namespace {
+
+tier_shape three_replicas() { return {.workers = 3, .slots_per_worker = 8}; }
+
+// The coordinator's word, changed by the test.
+struct word {
+  transport::suspicion_ptr told;
+  std::uint64_t number = 0;
+
+  void suspect(const transport::routing_snapshot& s, std::vector<std::size_t> spans) {
+    transport::suspicion next{++number, {}};
+    for (const std::size_t i : spans) {
+      next.workers.push_back({s.workers[i].worker, s.workers[i].incarnation});
+    }
+    told = std::make_shared<const transport::suspicion>(std::move(next));
+  }
+  source_session_options wish(source_session_options more = {}) {
+    more.mode = kernels::return_mode::exact;
+    more.suspicion = [this] { return told; };
+    return more;
+  }
+};
+
+TEST(source_suspect, a_call_that_waits_for_a_suspect_is_replayed_at_once_with_the_same_bits) {
+  word coordinator;
+  session_rig rig(three_replicas(), coordinator.wish());
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::silent;
+  int turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (++turns == 3) coordinator.suspect(*rig.newest, {1});
+  };
+  const inputs in(rig.shape, 16, 1);
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.session->last_times().replays, 1u);
+  EXPECT_EQ(rig.waited, 0);  // no newer snapshot was needed
+  EXPECT_EQ(rig.carrier.keys.back().attempt, 1);
+}
+
+TEST(source_suspect, later_calls_spare_the_suspect_until_it_is_cleared) {
+  word coordinator;
+  session_rig rig(three_replicas(), coordinator.wish());
+  coordinator.suspect(*rig.newest, {0, 1});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  const inputs in(rig.shape, 16, 1);
+  auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.carrier.workers[1].exchanges, 0u);
+  EXPECT_EQ(rig.carrier.workers[2].exchanges, 0u);
+  EXPECT_EQ(rig.carrier.workers[3].exchanges, 1u);
+
+  coordinator.suspect(*rig.newest, {});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  ASSERT_TRUE(rig.forward(in));
+  EXPECT_EQ(rig.carrier.workers[1].exchanges, 1u);
+  EXPECT_EQ(rig.carrier.workers[2].exchanges, 1u);
+}
+
+TEST(source_suspect, rows_of_the_suspect_are_spread_over_all_other_replicas) {
+  word coordinator;
+  session_rig rig(three_replicas(), coordinator.wish());
+  coordinator.suspect(*rig.newest, {1});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  for (unsigned seed = 1; seed < 9; ++seed) {
+    ASSERT_TRUE(rig.forward(inputs(rig.shape, 1, seed)));
+    ASSERT_TRUE(rig.session->step_begin(false));
+  }
+  EXPECT_EQ(rig.carrier.workers[2].exchanges, 0u);
+  EXPECT_GE(rig.carrier.workers[1].exchanges, 3u);
+  EXPECT_GE(rig.carrier.workers[3].exchanges, 3u);
+}
+
+TEST(source_suspect, a_call_that_only_the_suspect_can_serve_waits_for_it) {
+  word coordinator;
+  const tier_shape shape{.workers = 2, .slots_per_worker = 4};  // every expert once
+  session_rig rig(shape, coordinator.wish());
+  coordinator.suspect(*rig.newest, {0});
+  rig.carrier.workers[1].acts = behaviour::silent;
+  int turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (++turns == 5) rig.carrier.workers[1].acts = behaviour::answer;
+  };
+  ASSERT_TRUE(rig.session->step_begin(false));
+  const inputs in(shape, 16, 1);
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(shape));
+  EXPECT_EQ(rig.session->last_times().replays, 0u);
+}
+
+TEST(source_suspect, an_earlier_process_of_a_worker_says_nothing_about_this_one) {
+  word coordinator;
+  session_rig rig(three_replicas(), coordinator.wish());
+  coordinator.told = std::make_shared<const transport::suspicion>(
+      transport::suspicion{1, {{rig.newest->workers[1].worker, incarnation_id(0xdead)}}});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  ASSERT_TRUE(rig.forward(inputs(rig.shape, 16, 1)));
+  EXPECT_EQ(rig.carrier.workers[2].exchanges, 1u);
+}
+
+TEST(source_suspect, a_suspicion_that_is_taken_back_meanwhile_fails_no_call) {
+  word coordinator;
+  session_rig rig(three_replicas(), coordinator.wish({.micro_batches = 2}));
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::silent;
+  const inputs in(rig.shape, 16, 1);
+  layer_call other = rig.call_of(in);
+  other.micro_batch = 1;
+  ASSERT_TRUE(rig.session->submit(other));
+  int turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (++turns == 3) coordinator.suspect(*rig.newest, {1});
+  };
+  ASSERT_TRUE(rig.forward(in, 0));  // both were given up for the suspect's sake
+  coordinator.suspect(*rig.newest, {});
+  rig.carrier.workers[2].acts = behaviour::answer;
+  std::vector<float> out;
+  const auto ended = rig.session->collect(1, rig.result_to(out, 16));
+  ASSERT_TRUE(ended) << ended.error().text;
+  expect_bits(out, in.exact(rig.shape));
+}
+
+TEST(source_suspect, a_call_is_given_up_at_most_so_often_as_replays_are_allowed) {
+  word coordinator;
+  session_rig rig(three_replicas(),
+                  coordinator.wish({.call_deadline = 200 * k_millisecond, .replays_max = 2}));
+  for (std::uint16_t w = 1; w <= 3; ++w) rig.carrier.workers[w].acts = behaviour::silent;
+  ASSERT_TRUE(rig.session->step_begin(false));
+  std::size_t turns = 0;
+  rig.carrier.on_wait = [&] { coordinator.suspect(*rig.newest, {turns++ % 3}); };
+  const auto out = rig.forward(inputs(rig.shape, 16, 1));
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error().code, status::timeout);
+  std::uint32_t sent = 0;
+  for (const auto& [id, script] : rig.carrier.workers) sent += script.exchanges;
+  EXPECT_LE(sent, 9u);
+}
+
+TEST(source_suspect, a_timeout_is_reported_once_and_the_steps_replay_avoids_the_late_worker) {
+  word coordinator;
+  std::vector<std::pair<worker_id, incarnation_id>> reports;
+  source_session_options wish = coordinator.wish({.call_deadline = 5 * k_millisecond});
+  wish.report_late = [&](worker_id w, incarnation_id i) { reports.emplace_back(w, i); };
+  session_rig rig(three_replicas(), wish);
+  rig.carrier.workers[2].acts = behaviour::silent;
+  ASSERT_TRUE(rig.session->step_begin(false));
+  const inputs in(rig.shape, 16, 1);
+  const auto late = rig.forward(in);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().why, reason::worker_late);
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].first, worker_id(2));
+  EXPECT_EQ(reports[0].second, rig.newest->workers[1].incarnation);
+
+  const std::uint32_t before = rig.carrier.workers[2].exchanges;
+  ASSERT_TRUE(rig.session->step_begin(true));
+  EXPECT_EQ(rig.waited, 0);
+  layer_call again = rig.call_of(in);
+  again.deadline = k_ample;
+  const auto out = rig.forward(again);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.carrier.workers[2].exchanges, before);
+}
+
+}  // namespace
+}  // namespace moetier::client::toy

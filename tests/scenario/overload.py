@@ -13,7 +13,7 @@ from process_tier import FULL, ProcessTier
 CLIENT = str(pathlib.Path(__file__).with_name("overload_client.py"))
 TOKENS, LANES = 512, 4
 LEARNING_DEADLINE = 5.0
-CALLS_PER_DEADLINE = 14  # so many calls fit a deadline; all lanes together ask for twice as many
+CALLS_PER_DEADLINE = 20  # half of them may wait; all lanes together ask for three times that
 GREEDY = 7  # processes of the greedy tenant; one of the modest
 MODEST_RATE = 4.0  # calls a second
 PEAK_SECONDS, LOAD_SECONDS = (20, 60) if FULL else (4, 8)

@@ -53,7 +53,9 @@ std::size_t two_sided_worker::poll(std::span<arrival> out) {
   status why = status::ok;
   while (table_.take_refused(refused, why)) give_back(refused, 0, why, 0);
   std::size_t written = 0;
-  while (written < out.size() && table_.take(out[written])) ++written;
+  if (!table_.has_ready()) return written;
+  const time_ns now = monotonic_now();
+  while (written < out.size() && table_.take(out[written], now)) ++written;
   return written;
 }
 

@@ -207,7 +207,7 @@ bool worker_table::take_refused(arrival_ticket& ticket, status& why) {
   return true;
 }
 
-bool worker_table::take(arrival& out) {
+bool worker_table::take(arrival& out, time_ns now) {
   arrival_ticket ticket = 0;
   if (!ready_.pop(ticket)) return false;
   held_rows* x = find(ticket);
@@ -216,11 +216,13 @@ bool worker_table::take(arrival& out) {
   const source_pair& pair = pair_of(ticket);
   const std::size_t hidden_bytes = std::size_t{x->rows} * pair.shape.hidden_stride;
   const auto region = pair.memory->in(bank_in(ticket));
+  const duration_ns gone = now > x->admitted_at ? (now - x->admitted_at) / k_microsecond : 0;
   out = {.ticket = ticket,
          .source = pair.source.source,
          .key = x->key,
          .rows = x->rows,
-         .budget_us = x->budget_us,
+         .budget_us =
+             x->budget_us - static_cast<std::uint32_t>(std::min<duration_ns>(gone, x->budget_us)),
          .hidden = region.first(hidden_bytes),
          .records =
              region.subspan(hidden_bytes, std::size_t{x->rows} * record_stride(pair.shape.top_k)),

@@ -23,6 +23,7 @@
 #include <span>
 #include <vector>
 
+#include "schemas/base/time.hpp"
 #include "transport/communication.hpp"
 #include "transport/exchange/bounded_ring.hpp"
 #include "transport/exchange/limits.hpp"
@@ -57,10 +58,11 @@ class worker_table final {
   std::vector<outgoing> farewell();
 
   // Exchanges, in the order of their life.
+  // `now` of admit() and take(): what went by between the two is taken off the budget.
   landing admit(std::span<const std::byte> head, std::size_t payload_bytes, time_ns now);
   void landed(link_place place, bool complete, time_ns now);
   // The oldest complete arrival becomes HELD.
-  bool take(arrival& out);
+  bool take(arrival& out, time_ns now = 0);
   // So does the oldest one that must be given back with `why` and no rows.
   bool take_refused(arrival_ticket& ticket, status& why);
   // And the next HELD one that its source waits for no more.

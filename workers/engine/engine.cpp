@@ -106,6 +106,7 @@ class engine::loop {
     pthread_setname_np(pthread_self(), "moetier-engine");
     std::array<transport::arrival, k_arrivals_max> arrivals;
     time_ns counters_due = 0;
+    time_ns looked_at = 0;  // 0: nothing was computed since
     time_ns turn_began = monotonic_now();
     while (!stopping_.load(std::memory_order_acquire)) {
       tick_.fetch_add(1, std::memory_order_relaxed);
@@ -114,9 +115,11 @@ class engine::loop {
       const time_ns polled = monotonic_now();
       time_ns now = polled;
       if (n > 0) last_arrival_ = now;
-      for (std::size_t i = 0; i < n; ++i) admit(arrivals[i], now);
+      const duration_ns unseen = looked_at == 0 ? 0 : now - looked_at;
+      for (std::size_t i = 0; i < n; ++i) admit(arrivals[i], now, unseen);
       hear_given_up();
       const bool busy = !waiting_.empty();
+      looked_at = busy ? now : 0;
       // One at a time: what comes meanwhile may be more urgent than what waits.
       if (busy) now = serve_next(now);
       if (release_.has_value()) try_release();
@@ -139,8 +142,8 @@ class engine::loop {
 
   duration_ns sleep_limit() const { return draining_ ? options_.quiet / 4 : k_sleep_max; }
 
-  void admit(const transport::arrival& work, time_ns now) {
-    const waiting_calls::verdict v = waiting_.admit(work, now);
+  void admit(const transport::arrival& work, time_ns now, duration_ns unseen) {
+    const waiting_calls::verdict v = waiting_.admit(work, now, unseen);
     if (v.code != status::ok) refuse(work, v);
   }
 

@@ -9,13 +9,13 @@
 namespace moetier::workers {
 namespace {
 
-// Of what is left of a deadline, so much may be planned with: the rest is for the way back and for
-// predictions that were too good. Lower classes are turned away first.
+// The limit of a wait is half of what is left of the deadline; calls are refused at 95 % of it,
+// those of the lower classes at 92 %.
 constexpr std::uint64_t k_refuse_percent = 95;
 constexpr std::uint64_t k_shed_percent = 92;
 
-constexpr std::uint64_t usable_percent(deadline_class urgency) noexcept {
-  return urgency == deadline_class::decode ? k_refuse_percent : k_shed_percent;
+constexpr duration_ns wait_max(duration_ns left, deadline_class urgency) noexcept {
+  return left / 200 * (urgency == deadline_class::decode ? k_refuse_percent : k_shed_percent);
 }
 
 void add(std::atomic<std::uint64_t>& to, std::uint64_t n) noexcept {
@@ -72,11 +72,13 @@ waiting_calls::verdict waiting_calls::refuse_late(deadline_class urgency,
   return {status::timeout, transport::detail_of({.ahead = 0, .call = cost})};
 }
 
-waiting_calls::verdict waiting_calls::admit(const transport::arrival& work, time_ns now) {
+waiting_calls::verdict waiting_calls::admit(const transport::arrival& work, time_ns now,
+                                            duration_ns unseen) {
   MOETIER_ASSERT(work.source.value < flows_.size());
   const flow& f = flows_[work.source.value];
   if (!f.attached) return {status::bad_state, 0};
-  const duration_ns left = work.budget_us * k_microsecond;
+  const duration_ns budget = work.budget_us * k_microsecond;
+  const duration_ns left = budget - std::min(budget, unseen);
   const duration_ns cost = cost_.predict(work.rows);
   if (left == 0 || cost > left) {
     cost_.doubt(work.rows);
@@ -84,7 +86,7 @@ waiting_calls::verdict waiting_calls::admit(const transport::arrival& work, time
   }
   if (!queue_.empty()) {
     const duration_ns ahead = queue_.time_ahead(f.tenant, f.urgency, cost);
-    if (ahead + cost > left / 100 * usable_percent(f.urgency)) {
+    if (ahead > wait_max(left, f.urgency) || ahead + cost > left) {
       add(counters_.overloaded, 1);
       return {status::overloaded, transport::detail_of({.ahead = ahead, .call = cost})};
     }

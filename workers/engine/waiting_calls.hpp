@@ -5,9 +5,11 @@
 // call alone does; one that became too late while it waited is TIMEOUT. What has a place is at most
 // what the sources' banks hold, so nothing here grows.
 //
-// A deadline travels as what is left of it when the rows were sent (arrival::budget_us) and becomes
-// a point of this process's clock when the engine first sees the rows: clocks of two processes are
-// never compared, and what the rows spent on the wire is the source's own to watch.
+// A deadline travels as what is left of it when the rows were sent (arrival::budget_us; the carrier
+// takes off what went by while they landed) and becomes a point of this process's clock when the
+// engine looks: clocks of two processes are never compared. Rows may have lain there since it
+// looked last, so that time counts as gone. Of what is left, half may be spent waiting: a queue
+// that filled the whole deadline would let calls end just too late, all of them.
 //
 // Thread: owner (the engine); figures(): any. Allocates in attach(), never in admit(), next(),
 // served().
@@ -52,7 +54,8 @@ class waiting_calls final {
   };
 
   // Gives the call a place, or refuses it.
-  verdict admit(const transport::arrival& work, time_ns now);
+  // `unseen`: how long it may have been here already.
+  verdict admit(const transport::arrival& work, time_ns now, duration_ns unseen = 0);
   // Its source waits no more: it leaves its place. False: it does not wait here.
   bool give_up(transport::arrival_ticket ticket);
   bool empty() const noexcept { return queue_.empty(); }

@@ -44,10 +44,10 @@ struct waiting_calls_test : testing::Test {
 
 TEST_F(waiting_calls_test, refuses_on_arrival_what_cannot_end_behind_what_waits) {
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(calls.admit(call(0, 100, 100 * k_millisecond), k_now).code, status::ok) << i;
-    EXPECT_EQ(calls.admit(call(1, 100, 100 * k_millisecond), k_now).code, status::ok) << i;
+    EXPECT_EQ(calls.admit(call(0, 100, 200 * k_millisecond), k_now).code, status::ok) << i;
+    EXPECT_EQ(calls.admit(call(1, 100, 200 * k_millisecond), k_now).code, status::ok) << i;
   }
-  const auto refused = calls.admit(call(1, 100, 90 * k_millisecond), k_now);
+  const auto refused = calls.admit(call(1, 100, 165 * k_millisecond), k_now);
   EXPECT_EQ(refused.code, status::overloaded);
   EXPECT_EQ(transport::time_needed_in(refused.detail),
             (transport::time_needed{.ahead = 80 * k_millisecond, .call = 10 * k_millisecond}));
@@ -55,6 +55,24 @@ TEST_F(waiting_calls_test, refuses_on_arrival_what_cannot_end_behind_what_waits)
   EXPECT_EQ(calls.figures().rows_waiting[0], 800u);
   // Another tenant's time is its own: at most as much goes by as it takes itself, and one call.
   EXPECT_EQ(calls.admit(call(2, 100, 50 * k_millisecond), k_now).code, status::ok);
+}
+
+TEST_F(waiting_calls_test, counts_the_time_in_which_nobody_looked) {
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(calls.admit(call(0, 100, 200 * k_millisecond), k_now).code, status::ok);
+  }
+  // 30 ms are ahead: of 70 ms left half are enough, of 60 ms .95 of half are not.
+  EXPECT_EQ(calls.admit(call(1, 100, 100 * k_millisecond), k_now, 30 * k_millisecond).code,
+            status::ok);
+  EXPECT_EQ(calls.admit(call(1, 100, 100 * k_millisecond), k_now, 40 * k_millisecond).code,
+            status::overloaded);
+  EXPECT_EQ(calls.admit(call(1, 100, 100 * k_millisecond), k_now, 200 * k_millisecond).code,
+            status::timeout);
+  // And its deadline is that much nearer.
+  waiting_calls::verdict late;
+  for (int i = 0; i < 3; ++i) serve(10 * k_millisecond);
+  calls.next(k_now + 61 * k_millisecond, late);
+  EXPECT_EQ(late.code, status::timeout);
 }
 
 TEST_F(waiting_calls_test, refuses_on_arrival_what_takes_too_long_by_itself) {

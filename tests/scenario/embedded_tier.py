@@ -241,7 +241,7 @@ class Refusals(unittest.TestCase):
     def test_what_can_never_be_ready_ends_up_with_its_code_and_a_sentence(self):
         up = ("up", "--model", str(MODEL), "--rpc-port", "0")
         self.refuse(4, "no backend: ", *up, "--backend", "sm90_bf16")
-        self.refuse(4, "the expert store needs ", *up, "--memory", "1MiB")
+        self.refuse(4, "memory_insufficient: weights of 4 layers", *up, "--memory", "1MiB")
         with tempfile.TemporaryDirectory() as folder:
             model = pathlib.Path(folder) / "model"
             shutil.copytree(MODEL, model)

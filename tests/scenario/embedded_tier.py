@@ -102,6 +102,44 @@ class EmbeddedTier(unittest.TestCase):
             self.assertEqual([], [pid for pid in up.pids() if alive(pid)])
             self.assertEqual([], up.log_lines("child_killed"))
 
+    def test_a_service_manager_hears_of_ready_and_of_stopping(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(folder + "/notify")
+            manager.settimeout(10)
+            with Up(workers=1, environment={"NOTIFY_SOCKET": folder + "/notify"}) as up:
+                self.assertEqual(b"READY=1\nSTATUS=serving", manager.recv(4096))
+                self.assertEqual(0, up.end()[0])
+            self.assertEqual(b"STOPPING=1", manager.recv(4096))
+
+    def test_a_coordinator_is_ready_for_its_manager_when_its_tier_is(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(folder + "/notify")
+            manager.settimeout(10)
+            listen = [word for flag in ("--rpc-listen", "--control-listen", "--http-listen")
+                      for word in (flag, "127.0.0.1:0")]
+            coordinator = subprocess.Popen([str(BIN / "moetier"), "coordinator", "--model", str(MODEL), "--workers", "1",
+                                            "--state-dir", folder + "/s", *listen], stdout=subprocess.PIPE,
+                                           stderr=subprocess.DEVNULL,
+                                           env={**os.environ, "NOTIFY_SOCKET": folder + "/notify"})
+            control = json.loads(coordinator.stdout.readline())["control"]
+            self.assertTrue(manager.recv(4096).startswith(b"STATUS=not ready: "))
+            worker = subprocess.Popen([str(BIN / "moetier"), "worker", "--model", str(MODEL), "--name", "worker@1",
+                                       "--coordinator", control, "--http-listen", "127.0.0.1:0"],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                said = manager.recv(4096)
+                while not said.startswith(b"READY=1"):
+                    said = manager.recv(4096)
+                coordinator.terminate()
+                self.assertEqual(0, coordinator.wait(timeout=10))
+                while said != b"STOPPING=1":
+                    said = manager.recv(4096)
+            finally:
+                for process in (worker, coordinator):
+                    process.kill()
+                    process.wait()
+                coordinator.stdout.close()
+
     def test_interrupt_ends_it_as_well(self):
         with Up(workers=1) as up:
             self.assertEqual(0, up.end(signal.SIGINT)[0])

@@ -362,8 +362,12 @@ class coordinator_process final {
     const auto placed = eplb::read_placed_plan(
         options.placement_file_text, options.placement_file_name,
         {options.model.experts, options.model.moe_layers, spans, options.model.fingerprint});
-    if (!placed) return tl::unexpected(placed.error());
-    return {};
+    if (placed) return {};
+    // A plan that is none by itself is a bad file; one that is somebody else's does not fit.
+    const auto alone =
+        eplb::read_plan_file(options.placement_file_text, options.placement_file_name);
+    if (!alone) return tl::unexpected(alone.error());
+    return fail(reason::placement_invalid, placed.error().text);
   }
 
   expected<void> open_gateway() {

@@ -102,6 +102,44 @@ class EmbeddedTier(unittest.TestCase):
             self.assertEqual([], [pid for pid in up.pids() if alive(pid)])
             self.assertEqual([], up.log_lines("child_killed"))
 
+    def test_a_service_manager_hears_of_ready_and_of_stopping(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(folder + "/notify")
+            manager.settimeout(10)
+            with Up(workers=1, environment={"NOTIFY_SOCKET": folder + "/notify"}) as up:
+                self.assertEqual(b"READY=1\nSTATUS=serving", manager.recv(4096))
+                self.assertEqual(0, up.end()[0])
+            self.assertEqual(b"STOPPING=1", manager.recv(4096))
+
+    def test_a_coordinator_is_ready_for_its_manager_when_its_tier_is(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(folder + "/notify")
+            manager.settimeout(10)
+            listen = [word for flag in ("--rpc-listen", "--control-listen", "--http-listen")
+                      for word in (flag, "127.0.0.1:0")]
+            coordinator = subprocess.Popen([str(BIN / "moetier"), "coordinator", "--model", str(MODEL), "--workers", "1",
+                                            "--state-dir", folder + "/s", *listen], stdout=subprocess.PIPE,
+                                           stderr=subprocess.DEVNULL,
+                                           env={**os.environ, "NOTIFY_SOCKET": folder + "/notify"})
+            control = json.loads(coordinator.stdout.readline())["control"]
+            self.assertTrue(manager.recv(4096).startswith(b"STATUS=not ready: "))
+            worker = subprocess.Popen([str(BIN / "moetier"), "worker", "--model", str(MODEL), "--name", "worker@1",
+                                       "--coordinator", control, "--http-listen", "127.0.0.1:0"],
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                said = manager.recv(4096)
+                while not said.startswith(b"READY=1"):
+                    said = manager.recv(4096)
+                coordinator.terminate()
+                self.assertEqual(0, coordinator.wait(timeout=10))
+                while said != b"STOPPING=1":
+                    said = manager.recv(4096)
+            finally:
+                for process in (worker, coordinator):
+                    process.kill()
+                    process.wait()
+                coordinator.stdout.close()
+
     def test_interrupt_ends_it_as_well(self):
         with Up(workers=1) as up:
             self.assertEqual(0, up.end(signal.SIGINT)[0])
@@ -241,7 +279,7 @@ class Refusals(unittest.TestCase):
     def test_what_can_never_be_ready_ends_up_with_its_code_and_a_sentence(self):
         up = ("up", "--model", str(MODEL), "--rpc-port", "0")
         self.refuse(4, "no backend: ", *up, "--backend", "sm90_bf16")
-        self.refuse(4, "the expert store needs ", *up, "--memory", "1MiB")
+        self.refuse(4, "memory_insufficient: weights of 4 layers", *up, "--memory", "1MiB")
         with tempfile.TemporaryDirectory() as folder:
             model = pathlib.Path(folder) / "model"
             shutil.copytree(MODEL, model)

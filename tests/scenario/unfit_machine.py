@@ -98,10 +98,11 @@ class UnfitMachine(unittest.TestCase):
     def test_a_shard_that_was_cut_or_is_gone(self):
         model = self.folder / "model"
         shutil.copytree(MODEL, model)
+        self.fit[self.fit.index(MODEL)] = model
         os.truncate(model / "model.safetensors", 1 << 20)
-        self.look("model", "FAIL", "model.safetensors", "--model", model)
+        self.look("model", "FAIL", "model.safetensors")
         (model / "model.safetensors").unlink()
-        lines = self.look("model", "FAIL", "cannot read", "--model", model)
+        lines = self.look("model", "FAIL", "cannot read")
         self.assertEqual("SKIP", lines["memory"]["verdict"])
 
     def test_weights_that_do_not_fit(self):

@@ -30,8 +30,9 @@ bool put_logical(bool& at, std::string_view text) {
   at = text == "true";
   return true;
 }
-// "rpc", "http" or both, in any order; "" takes the wish back.
+// "rpc", "http" or both, in any order.
 bool put_insecure(std::string& at, std::string_view text) {
+  if (words_of(text).empty()) return false;
   for (const std::string_view one : words_of(text)) {
     if (one != "rpc" && one != "http") return false;
   }

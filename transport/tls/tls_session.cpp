@@ -143,7 +143,8 @@ const char* words_of(refusal why) noexcept {
   switch (why) {
     case refusal::none: return "nothing is wrong";
     case refusal::no_certificate: return "it showed no certificate";
-    case refusal::untrusted: return "its certificate is none that the zone's authority issued for this";
+    case refusal::untrusted:
+      return "its certificate is none that the zone's authority issued for this";
     case refusal::expired: return "its certificate has expired";
     case refusal::not_yet_valid: return "its certificate is not valid yet";
     case refusal::wrong_name: return "its certificate is of another name";

@@ -5,12 +5,13 @@
 
 #include "actors/cli/commands.hpp"
 #include "actors/cli/heatmap_document.hpp"
+#include "actors/cli/tier_address.hpp"
 #include "transport/client/link/tier_link.hpp"
 
 namespace moetier::cli {
 
 expected<exit_code> run_heatmap(const command_line& line) {
-  auto link = client::connect(line.address, line.timeout);
+  auto link = reach(line, line.timeout);
   if (!link) return tl::unexpected(link.error());
   const auto text = (*link)->document(client::admin_document::experts, line.timeout);
   if (!text) return tl::unexpected(text.error());

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include "actors/cli/commands.hpp"
+#include "actors/cli/tier_address.hpp"
 #include "transport/client/link/tier_link.hpp"
 
 namespace moetier::cli {
 
 expected<exit_code> run_log_level(const command_line& line) {
-  auto link = client::connect(line.address, line.timeout);
+  auto link = reach_for_change(line, line.timeout);
   if (!link) return tl::unexpected(link.error());
   const auto done = (*link)->set_log_level(line.log_level, line.timeout);
   if (!done) return tl::unexpected(done.error());

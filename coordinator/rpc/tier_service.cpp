@@ -78,6 +78,9 @@ class admin_service final : public rpc::Admin::Server {
   kj::Promise<void> setLogLevel(SetLogLevelContext context) override {
     return answering(place_, context, "set_log_level",
                      [this, context](duration_ns) mutable -> kj::Promise<expected<void>> {
+                       if (auto may = place_.who.may_change("set_log_level"); !may) {
+                         return expected<void>(std::move(may));
+                       }
                        const auto told = context.getParams().getLevel();
                        const auto level = threshold_of({told.cStr(), told.size()});
                        if (!level) return expected<void>(unexpected_error(level.error()));

@@ -247,6 +247,7 @@ TEST_F(worker_side, answers_under_the_number_it_is_called_by_until_it_has_one) {
 TEST_F(worker_side, believes_a_farewell_of_the_attached_incarnation_alone) {
   wire_header h = good_dispatch();
   h.kind = wire_kind::abort;
+  h.stamp = 0;
   h.payload_bytes = 0;
   h.sender_incarnation ^= 1;
   EXPECT_TRUE(is_dropped(h));

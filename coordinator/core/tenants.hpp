@@ -27,9 +27,13 @@ struct tenant_limits {
   bool operator==(const tenant_limits&) const = default;
 };
 
-// The default: one open tenant.
+// The default: one open tenant, with no limits but the tier's.
 using tenant_list = std::vector<tenant_limits>;
-inline tenant_list open_tenants() { return {tenant_limits{}}; }
+inline tenant_list open_tenants() {
+  tenant_limits open;
+  open.sessions = ~0u;
+  return {open};
+}
 
 // What a tenant's open sessions hold.
 struct tenant_use {

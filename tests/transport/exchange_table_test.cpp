@@ -87,7 +87,7 @@ TEST_F(worker_side, tells_once_that_a_source_waits_no_more_for_rows_that_are_her
   };
   arrival_ticket ticket = 0;
   give_up(1);  // nothing is here
-  table.landed(admit(good_dispatch()).place, true);
+  table.landed(admit(good_dispatch()).place, true, 0);
   give_up(1);
   EXPECT_FALSE(table.take_given_up(ticket)) << "before the rows were reported";
   arrival a;
@@ -98,17 +98,17 @@ TEST_F(worker_side, tells_once_that_a_source_waits_no_more_for_rows_that_are_her
   EXPECT_EQ(ticket, a.ticket);
   EXPECT_FALSE(table.take_given_up(ticket));
   worker_table::outgoing out;
-  EXPECT_EQ(table.give_back(a.ticket, 0, status::cancelled, 0, out), comm_status::ok)
+  EXPECT_EQ(table.give_back(a.ticket, 0, status::cancelled, 0, 0, out), comm_status::ok)
       << "the pair itself lives";
-  table.sent(a.ticket);
+  table.sent(a.ticket, 0);
   // One that is given back before it is told of is told of no more.
   wire_header next = good_dispatch();
   next.stamp = 2;
-  table.landed(admit(next).place, true);
+  table.landed(admit(next).place, true, 0);
   ASSERT_TRUE(table.take(a));
   give_up(2);
-  EXPECT_EQ(table.give_back(a.ticket, 0, status::ok, 0, out), comm_status::ok);
-  table.sent(a.ticket);
+  EXPECT_EQ(table.give_back(a.ticket, 0, status::ok, 0, 0, out), comm_status::ok);
+  table.sent(a.ticket, 0);
   EXPECT_FALSE(table.take_given_up(ticket));
 }
 
@@ -247,6 +247,7 @@ TEST_F(worker_side, answers_under_the_number_it_is_called_by_until_it_has_one) {
 TEST_F(worker_side, believes_a_farewell_of_the_attached_incarnation_alone) {
   wire_header h = good_dispatch();
   h.kind = wire_kind::abort;
+  h.stamp = 0;
   h.payload_bytes = 0;
   h.sender_incarnation ^= 1;
   EXPECT_TRUE(is_dropped(h));

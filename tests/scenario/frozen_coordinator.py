@@ -27,7 +27,7 @@ class FrozenCoordinator(unittest.TestCase):
             traffic.start()
             forward = [str(BIN / "moetier"), "forward", "--layer", "0", "--in", str(vectors.PATH), "--prefix",
                        "novel.layer0.", "--out", folder + "/out.safetensors", "--via", "gateway", "--address",
-                       tier.address, "--timeout", f"{DEADLINE}s"]
+                       tier.address, "--timeout", f"{round(1e3 * DEADLINE)}ms"]
 
             def ask():
                 began = time.monotonic()

@@ -112,7 +112,7 @@ bool world::apply(const effect& e) {
     for (std::size_t s = 0; s < services_.size(); ++s) {
       if (services_[s].connected_life == head_.life) tell_snapshot(s, publish->snapshot);
     }
-  } else if (const auto* suspect = std::get_if<tell_suspicion>(&e)) {
+  } else if (const auto* suspect = std::get_if<coordinator::tell_suspicion>(&e)) {
     check(!head_.suspicion || suspect->suspicion->number > head_.suspicion->number,
           "a suspicion was given an older number");
     head_.suspicion = suspect->suspicion;

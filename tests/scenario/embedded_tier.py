@@ -117,10 +117,10 @@ class EmbeddedTier(unittest.TestCase):
             manager.settimeout(10)
             listen = [word for flag in ("--rpc-listen", "--control-listen", "--http-listen")
                       for word in (flag, "127.0.0.1:0")]
-            coordinator = subprocess.Popen([str(BIN / "moetier"), "coordinator", "--model", str(MODEL), "--workers", "1",
-                                            "--state-dir", folder + "/s", *listen], stdout=subprocess.PIPE,
-                                           stderr=subprocess.DEVNULL,
-                                           env={**os.environ, "NOTIFY_SOCKET": folder + "/notify"})
+            coordinator = subprocess.Popen(
+                [str(BIN / "moetier"), "coordinator", "--model", str(MODEL), "--workers", "1",
+                 "--state-dir", folder + "/s", *listen], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                env={**os.environ, "NOTIFY_SOCKET": folder + "/notify"})
             control = json.loads(coordinator.stdout.readline())["control"]
             self.assertTrue(manager.recv(4096).startswith(b"STATUS=not ready: "))
             worker = subprocess.Popen([str(BIN / "moetier"), "worker", "--model", str(MODEL), "--name", "worker@1",

@@ -19,14 +19,14 @@ constexpr std::size_t k_ring_bytes_max = std::size_t{1} << 30;
 constexpr std::size_t k_huge_bytes = std::size_t{2} << 20;
 constexpr std::size_t k_copies_min = 4;
 
+}  // namespace
+
 // Twice what must lie between two uses: each copy is also read once on its own, half a turn before.
-std::size_t ring_bytes() {
+std::size_t cold_ring_bytes() {
   const long cache = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   const std::size_t last = cache > 0 ? static_cast<std::size_t>(cache) : 0;
   return std::min(2 * std::max(k_cold_bytes, 2 * last), k_ring_bytes_max);
 }
-
-}  // namespace
 
 double thread_us() {
   timespec now{};
@@ -65,8 +65,8 @@ unsigned pinned_thread::processors() {
   return static_cast<unsigned>(CPU_COUNT(&set));
 }
 
-weight_ring::weight_ring(std::size_t bytes)
-    : bytes_(bytes), copies_(std::max(k_copies_min, (ring_bytes() + bytes - 1) / bytes)) {
+weight_ring::weight_ring(std::size_t bytes, std::size_t ring_bytes)
+    : bytes_(bytes), copies_(std::max(k_copies_min, (ring_bytes + bytes - 1) / bytes)) {
   MOETIER_ASSERT(bytes > 0 && bytes % 64 == 0);
   const std::size_t whole = (bytes_ * copies_ + k_huge_bytes - 1) / k_huge_bytes * k_huge_bytes;
   memory_ = workers::host_page_memory::map(whole);

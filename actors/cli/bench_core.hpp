@@ -38,12 +38,16 @@ class pinned_thread final {
   std::unique_ptr<mask> before_;
 };
 
-// Equal copies in huge pages, used in turn: more of them than k_cold_bytes and twice the last cache
-// hold between two uses of one.
+// What all copies of a ring need, so that one has left every cache before it is used again: two
+// turns of more than 64 MiB and of twice the last cache.
+std::size_t cold_ring_bytes();
+
+// Equal copies in huge pages, used in turn.
 class weight_ring final {
  public:
-  // Requires: bytes is a multiple of 64. May throw std::bad_alloc.
-  explicit weight_ring(std::size_t bytes);
+  // All copies together are `ring_bytes` or a little more, and at least four. Requires: bytes is a
+  // multiple of 64. May throw std::bad_alloc.
+  weight_ring(std::size_t bytes, std::size_t ring_bytes);
 
   // The first copy, to be written before spread() makes the others.
   std::span<std::byte> first() noexcept;

@@ -74,8 +74,10 @@ expected<part_report> measure_all(const choice& c, const found_peer& found,
                                   const kernel_bench_options& options) {
   const double load = load_average();
   const bool quiet = load <= k_load_quiet;
-  const cpu_measure_options measured{.seed = options.seed,
-                                     .samples = k_samples_per_repeat * options.repeat};
+  const cpu_measure_options measured{
+      .seed = options.seed,
+      .samples = k_samples_per_repeat * options.repeat,
+      .ring_bytes = options.ring_bytes > 0 ? options.ring_bytes : cold_ring_bytes()};
   std::vector<cpu_figures> all;
   const auto append = [&](std::vector<cpu_figures> more) {
     for (cpu_figures& f : more) all.push_back(std::move(f));

@@ -22,9 +22,10 @@ struct kernel_bench_options {
   std::string shape{};
   std::string format{};
   std::vector<std::uint32_t> rows{};
-  std::string backend{};  // the one asked for by name; empty = all
-  std::string peer{};     // file of the cpu part's peer; empty = look for it, "none" = without
-  bool markdown = false;  // tables as README shows them
+  std::string backend{};       // the one asked for by name; empty = all
+  std::string peer{};          // file of the cpu part's peer; empty = look for it, "none" = without
+  std::size_t ring_bytes = 0;  // of the cpu part's weights; 0 = what no cache holds
+  bool markdown = false;       // tables as README shows them
   std::function<void(const std::string& line)> say = [](const std::string&) {};
 };
 

@@ -99,7 +99,7 @@ expected<std::vector<cpu_figures>> measure_experts(const product_size& size,
 
   const pinned_thread pinned;
   const std::size_t page_bytes = one->backend->page_bytes();
-  weight_ring ring(page_bytes);
+  weight_ring ring(page_bytes, options.ring_bytes);
   one->backend->pack_page(expert->tensors(), ring.first());
   ring.spread();
   const std::vector<float> in = random_values(most * hidden, 1.0F, options.seed + 7);

@@ -15,6 +15,7 @@ namespace moetier::cli {
 struct cpu_measure_options {
   std::uint64_t seed = 1;
   std::uint32_t samples = 120;  // of each figure
+  std::size_t ring_bytes = cold_ring_bytes();
 };
 
 // Requires: cpu_avx2 runs here; rows are 1 to 64, not empty; sizes are at least 16. May throw

@@ -80,12 +80,12 @@ struct peer_form {
 
 std::vector<peer_form> open_forms(const moetier_gemm_peer* peer, const product_case& c,
                                   const product_size& size, std::uint32_t rows,
-                                  std::span<float> out) {
+                                  std::size_t ring_bytes, std::span<float> out) {
   std::vector<peer_form> forms;
   for (std::uint32_t form = 0; peer != nullptr && form < peer->forms(); ++form) {
     auto product = peer_product::open(*peer, form, rows, size.outputs, size.depth);
     if (product == nullptr) continue;
-    auto ring = std::make_unique<weight_ring>((product->packed_bytes() + 63) / 64 * 64);
+    auto ring = std::make_unique<weight_ring>((product->packed_bytes() + 63) / 64 * 64, ring_bytes);
     product->pack(c.matrix, ring->first());
     ring->spread();
     product->run(ring->copy(0), c.in.data(), out.data());
@@ -131,7 +131,7 @@ std::vector<cpu_figures> measure_products(const product_size& size,
   const std::uint32_t most = *std::max_element(rows.begin(), rows.end());
   const product_case c = make_case(size, most, options.seed);
   const kernels::panel_gemm gemm(kernels::k_panel_kernels_avx2, {}, size.outputs, size.depth);
-  weight_ring ring(gemm.weight_bytes());
+  weight_ring ring(gemm.weight_bytes(), options.ring_bytes);
   gemm.pack(c.stored, ring.first());
   ring.spread();
   aligned_bytes workspace(gemm.workspace_bytes(most));
@@ -153,7 +153,7 @@ std::vector<cpu_figures> measure_products(const product_size& size,
     const auto run = [&](const std::byte* weights) {
       gemm.run(weights, c.in.data(), count, out.data(), workspace.span());
     };
-    std::vector<peer_form> forms = open_forms(peer, c, size, count, out);
+    std::vector<peer_form> forms = open_forms(peer, c, size, count, options.ring_bytes, out);
     std::fill(out.begin(), out.end(), std::nanf(""));
     run(ring.copy(0));
     f.oracle = judge(c, out, results);

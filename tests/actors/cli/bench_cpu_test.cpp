@@ -16,6 +16,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
+constexpr std::size_t k_ring_bytes = 1 << 16;  // nothing here is about time
+
 bool has_avx2() {
   const kernels::cpu_features features = kernels::detect_cpu_features();
   return features.avx2 && features.fma;
@@ -99,6 +101,7 @@ TEST(bench_cpu, gives_products_and_experts_whose_oracle_passed) {
                                  .shape = "40x24",
                                  .rows = {1, 7},
                                  .peer = "none",
+                                 .ring_bytes = k_ring_bytes,
                                  .say = [&](const std::string& line) { said += line + "\n"; }});
   ASSERT_TRUE(report) << report.error().text;
   ASSERT_EQ(report->rows.size(), 4U);
@@ -119,11 +122,13 @@ TEST(bench_cpu, gives_products_and_experts_whose_oracle_passed) {
 TEST(bench_cpu, a_peer_stands_beside_it_only_where_its_results_are_right) {
   if (!has_avx2()) GTEST_SKIP() << "cpu_avx2 cannot run on this processor";
   const std::uint32_t rows[] = {3};
-  const auto right = measure_products({32, 16}, rows, &scripted_peer<0>(), {.samples = 1});
+  const auto right = measure_products({32, 16}, rows, &scripted_peer<0>(),
+                                      {.samples = 1, .ring_bytes = k_ring_bytes});
   ASSERT_EQ(right.size(), 1U);
   EXPECT_EQ(right[0].peer.form, "second");  // the first cannot
   EXPECT_GT(right[0].over_peer_cold(), 0);
-  const auto wrong = measure_products({32, 16}, rows, &scripted_peer<1>(), {.samples = 1});
+  const auto wrong = measure_products({32, 16}, rows, &scripted_peer<1>(),
+                                      {.samples = 1, .ring_bytes = k_ring_bytes});
   EXPECT_TRUE(wrong[0].peer.form.empty());
   EXPECT_EQ(wrong[0].over_peer_cold(), 0);
 }

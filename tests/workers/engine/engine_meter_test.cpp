@@ -58,8 +58,10 @@ TEST(engine_meter, a_refused_call_counts_its_rows_and_computes_nothing) {
   std::uint64_t calls = 0;
   for (std::size_t i = 0; i < k_worker_ends.size(); ++i) {
     calls += r.calls[i];
-    if (k_worker_ends[i] == status::stale_generation) EXPECT_EQ(r.rows[i], 5u);
-    if (k_worker_ends[i] == status::internal) EXPECT_EQ(r.rows[i], 2u);
+    const std::uint64_t rows = k_worker_ends[i] == status::stale_generation ? 5
+                               : k_worker_ends[i] == status::internal       ? 2
+                                                                            : 0;
+    EXPECT_EQ(r.rows[i], rows) << status_name(k_worker_ends[i]);
   }
   EXPECT_EQ(calls, 3u);
   EXPECT_EQ(of(r, work_stage::wait).count(), 1u);

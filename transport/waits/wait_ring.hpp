@@ -19,9 +19,9 @@ namespace moetier::transport {
 struct wait_record {
   time_ns ended = 0;       // when the wait was over
   std::uint16_t peer = 0;  // worker for a source, source for a worker
-  session_id session;
+  session_id session{};
   std::uint64_t step = 0;
-  layer_id layer;
+  layer_id layer{};
   std::uint16_t micro_batch = 0;
   std::uint16_t chunk = 0;
   std::uint8_t attempt = 0;

@@ -145,7 +145,7 @@ expected<void> world::one_step(std::size_t s, bool replay, std::vector<call>& ca
   std::vector<expected<void>> ends;
   for (std::size_t u = 0; u < calls.size(); ++u) {
     call& c = calls[u];
-    if (!replay) {
+    if (!replay || c.width == 0) {  // the first attempt may not have come so far
       c.layer = snapshot.model.moe_layers[dice_.below(snapshot.model.moe_layers.size())];
       c.micro_batch = static_cast<std::uint16_t>(u);
       c.tokens = static_cast<std::uint32_t>(dice_.below(k_tokens_max + 1));

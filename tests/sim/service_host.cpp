@@ -98,10 +98,11 @@ void world::service_turn(std::size_t s, std::uint64_t life) {
         e.request.return_mode = 1;
         ask(s, e, last_token_);
       } else if (host.phase == service_phase::attaching) {
+        const request_token token = ++last_token_;
         ask(s,
-            attach_session{++last_token_, *host.session, host.incarnation,
-                           host.source_half->shape(), host.source_half->address()},
-            last_token_);
+            attach_session{token, *host.session, host.incarnation, host.source_half->shape(),
+                           host.source_half->address()},
+            token);
       } else if (host.phase == service_phase::resuming) {
         const request_token token = ++last_token_;
         ask(s, resume_session{token, *host.session, host.incarnation}, token);

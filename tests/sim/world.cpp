@@ -71,7 +71,7 @@ world::world(std::uint64_t seed, bool traced) : dice_(seed), traced_(traced) {
   head_options_.sources_max = 8;
   head_options_.tokens_max = 16;
   // Service 0 may have one session, and none for decode; the others share an entry, not its limits.
-  tenant_limits strict, open;
+  coordinator::tenant_limits strict, open;
   strict.match = "service-0";
   strict.sessions = 1;
   strict.weight = 3;

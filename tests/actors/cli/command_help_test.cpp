@@ -83,7 +83,10 @@ void check(const std::vector<std::string>& path, std::size_t& seen) {
     EXPECT_TRUE(here || below) << options[i];
   }
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) EXPECT_LE(line.size(), 110U) << line;
+  for (std::string line; std::getline(in, line);) {
+    // What an option excludes is the parser's own list, which it does not break.
+    if (line.find(" Excludes: ") == std::string::npos) EXPECT_LE(line.size(), 110U) << line;
+  }
   for (const std::string& line : section(text, "Subcommands:")) {
     if (line.starts_with("   ")) continue;  // a continued description
     std::vector<std::string> below = path;

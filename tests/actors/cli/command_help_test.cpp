@@ -83,7 +83,10 @@ void check(const std::vector<std::string>& path, std::size_t& seen) {
     EXPECT_TRUE(here || below) << options[i];
   }
   std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) EXPECT_LE(line.size(), 110U) << line;
+  for (std::string line; std::getline(in, line);) {
+    // What an option excludes is the parser's own list, which it does not break.
+    if (line.find(" Excludes: ") == std::string::npos) EXPECT_LE(line.size(), 110U) << line;
+  }
   for (const std::string& line : section(text, "Subcommands:")) {
     if (line.starts_with("   ")) continue;  // a continued description
     std::vector<std::string> below = path;
@@ -120,9 +123,11 @@ TEST(command_help, every_example_is_a_command_line_that_parses) {
 }
 
 TEST(command_help, flags_of_settings_tell_their_range_and_their_default) {
-  const std::string text = help_text({"worker"});
-  EXPECT_NE(text.find("default 8)"), std::string::npos) << text;              // --spare-pages
-  EXPECT_NE(text.find("(a directory; not set)"), std::string::npos) << text;  // --model
+  std::istringstream in(help_text({"worker"}));
+  std::string text;  // on one line, as the wrapping is another matter
+  for (std::string word; in >> word;) text += word + " ";
+  EXPECT_NE(text.find("(0 to 65536; default 8)"), std::string::npos) << text;  // --spare-pages
+  EXPECT_NE(text.find("(a directory; not set)"), std::string::npos) << text;   // --model
 }
 
 }  // namespace

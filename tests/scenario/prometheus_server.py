@@ -104,7 +104,8 @@ class Prometheus:
         """Until it is `wanted`; (seconds, or a failure that names the last value)."""
         seen = []
         try:
-            return wait_until(lambda: seen.append(self.value(expression)) or seen[-1] == wanted, limit, expression, 0.25)
+            return wait_until(lambda: seen.append(self.value(expression)) or seen[-1] == wanted, limit, expression,
+                              pause=0.25)
         except AssertionError:
             raise AssertionError(f"{expression} is {seen[-1]}, not {wanted}, after {limit} s") from None
 

@@ -193,6 +193,17 @@ TEST_F(worker_side, keeps_an_arrival_until_the_banks_last_return_is_sent) {
   EXPECT_FALSE(table.take(second));
 }
 
+TEST_F(worker_side, counts_no_error_for_a_farewell_that_comes_after_the_detach) {
+  wire_header h = good_dispatch();
+  h.kind = wire_kind::abort;
+  h.payload_bytes = 0;
+  h.stamp = 0;
+  table.detach(k_source.source);
+  EXPECT_FALSE(admit(h).admitted);
+  EXPECT_EQ(table.frames_dropped(), 0u);
+  EXPECT_EQ(table.peers_left(), 0u);
+}
+
 TEST_F(worker_side, tells_how_long_rows_were_here_and_how_long_their_return_was_under_way) {
   const auto memory =
       memory_for(return_bytes_max(small_shape()), dispatch_bytes_max(small_shape()));

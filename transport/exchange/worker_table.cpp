@@ -110,6 +110,8 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
   wire_header h;
   if (decode_header(head, h) != wire_fault::none) return drop();
   source_pair* pair = find(source_id{h.source});
+  // A source that was detached before its farewell came is none that did wrong.
+  if (pair == nullptr && h.kind == wire_kind::abort) return {};
   if (pair == nullptr || h.sender_incarnation != low_half(pair->source.incarnation)) return drop();
   if (h.session != pair->source.session.value || !is_for_us(h.worker)) return drop();
   if (h.kind == wire_kind::abort) {

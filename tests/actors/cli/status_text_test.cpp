@@ -60,7 +60,7 @@ TEST(status_text, shows_rows_by_layer_and_worker_out_of_the_same_document) {
   EXPECT_NE(text.find("rows in this generation\n"
                       "layer  worker@1  worker@2  balance  hottest expert\n"
                       "    1        75        25     0.67  7 (60.0%)\n"
-                      "    2         0         0        -  -\n"),
+                      "    2         0         0        -               -\n"),
             std::string::npos)
       << text;
 }

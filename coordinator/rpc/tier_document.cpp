@@ -122,6 +122,7 @@ std::string status_document(const tier_view& view, const std::string& admin_sock
     sessions.push_back({{"session", s.session.value},
                         {"source", s.source.value},
                         {"tenant", s.tenant},
+                        {"class", deadline_class_name(s.urgency)},
                         {"thin", s.thin},
                         {"attached", s.attached},
                         {"calls", s.use.calls},

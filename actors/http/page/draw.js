@@ -162,7 +162,7 @@ export function sessions(doc, history) {
   each(at("sessions"), doc.sessions, () => element("tr"), (tr, s) => row(tr, [
     ["session", `${s.session}`, "name"],
     ["tenant", s.tenant, "wide"],
-    ["class", s.class ?? "decode"],
+    ["class", s.class],
     ["by", s.thin ? "gateway" : s.attached ? "direct" : "attaching"],
     ["tokens/s", rate(tokensPerSecond(s, doc, history)), "n"],
     ["calls/s", rate(history.session(s, (o) => o.calls)), "n"],

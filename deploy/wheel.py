@@ -44,7 +44,8 @@ def closure(lib):
 
 
 def beside_itself(path, lib):
-    """The bytes of a library that looks for others in its own folder and in UCX's or the one above, then in the system."""
+    """The bytes of a library that looks for others in its own folder and in UCX's or the one above, then in the
+    system."""
     other = "$ORIGIN/ucx" if path.parent == lib else "$ORIGIN/.."
     with tempfile.TemporaryDirectory() as folder:
         copy = shutil.copy(path, folder)

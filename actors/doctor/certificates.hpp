@@ -20,11 +20,11 @@ struct certificate_facts {
   std::string problem{};      // first file that cannot be read as what it should be
   std::string common_name{};  // of the certificate
   std::int64_t begins = 0;    // Unix seconds
-  std::int64_t ends = 0;      // the earlier of certificate and authority
+  std::int64_t ends = 0;      // of what ends first on the way from it to the authority
   std::int64_t now = 0;
   bool key_matches = false;
   std::uint32_t key_mode = 0;
-  std::string chain_problem{};  // OpenSSL's words; empty = the authority signed it
+  std::string chain_problem{};  // why the authority does not vouch for it; empty = it does
 };
 
 certificate_facts probe_certificates(std::string zone, const certificate_paths& paths);

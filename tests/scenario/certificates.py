@@ -56,7 +56,8 @@ class Authority:
         self.folder = pathlib.Path(folder) / name
         self.folder.mkdir(mode=0o700)
         self.ca = self.folder / "ca.pem"
-        run("req", "-x509", *key_options(self.folder / "ca.key"), "-subj", f"/CN={name}", "-days", "2", "-out", str(self.ca))
+        run("req", "-x509", *key_options(self.folder / "ca.key"), "-subj", f"/CN={name}", "-days", "2",
+            "-out", str(self.ca))
         (self.folder / "index").touch()
         (self.folder / "serial").write_text("01\n")
 

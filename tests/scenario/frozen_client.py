@@ -1,5 +1,5 @@
-"""A client is frozen in the middle of its calls: its lease lapses, what it held is freed, nobody else notices; when it goes
-on it is told so by a typed error and can open a new session. MOETIER_FULL=1: 20 rounds.
+"""A client is frozen in the middle of its calls: its lease lapses, what it held is freed, nobody else notices; when
+it goes on it is told so by a typed error and can open a new session. MOETIER_FULL=1: 20 rounds.
 
 With --client ADDRESS: the client itself, one JSON line per thing that happened to it.
 """
@@ -94,8 +94,9 @@ class FrozenClient(unittest.TestCase):
             others.stop()
             epoch = tier.status()["epoch"]
         seconds = [c.seconds for c in others.calls]
-        print(json.dumps({"rounds": ROUNDS, "freed_ms": milliseconds(freed), "told": told[0], "others_calls": len(others.calls),
-                          "others_lost": len(others.failed()), "others_wrong": len(others.wrong()),
+        print(json.dumps({"rounds": ROUNDS, "freed_ms": milliseconds(freed), "told": told[0],
+                          "others_calls": len(others.calls), "others_lost": len(others.failed()),
+                          "others_wrong": len(others.wrong()),
                           "others_call_ms": {"p50": round(1e3 * percentile(seconds, 50), 2),
                                              "p99": round(1e3 * percentile(seconds, 99), 2),
                                              "max": round(1e3 * max(seconds), 2)}, "epoch": epoch}))

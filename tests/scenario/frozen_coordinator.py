@@ -1,6 +1,6 @@
-"""The coordinator is frozen while clients work, and goes on: direct sessions notice nothing, neither then nor when it wakes;
-thin clients get a typed error by their deadline; workers say that they are not ready and serve on. MOETIER_FULL=1: 20
-rounds."""
+"""The coordinator is frozen while clients work, and goes on: direct sessions notice nothing, neither then nor when it
+wakes; thin clients get a typed error by their deadline; workers say that they are not ready and serve on.
+MOETIER_FULL=1: 20 rounds."""
 import json
 import signal
 import subprocess
@@ -46,14 +46,15 @@ class FrozenCoordinator(unittest.TestCase):
                     self.assertNotEqual(0, done.returncode)
                     thin.append((done.returncode, done.stderr.strip(), seconds))
                     unready.append(wait_until(
-                        lambda: all(w.get("/readyz")[0] == 503 for w in tier.workers.values()), 3, "workers without lease"))
+                        lambda: all(w.get("/readyz")[0] == 503 for w in tier.workers.values()), 3,
+                        "workers without lease"))
                 time.sleep(max(0.0, FROZEN[1 - turn % 2] - (time.monotonic() - frozen)))
                 woken = time.monotonic()
                 tier.coordinator.signal(signal.SIGCONT)
                 wait_until(lambda: ask()[0].returncode == 0, 10, "the gateway", pause=0.05)
                 back.append(time.monotonic() - woken)
-                wait_until(lambda: all(w.get("/readyz")[0] == 200 for w in tier.workers.values()), 10, "every worker's lease",
-                           pause=0.05)
+                wait_until(lambda: all(w.get("/readyz")[0] == 200 for w in tier.workers.values()), 10,
+                           "every worker's lease", pause=0.05)
                 time.sleep(0.3)
                 stalls.append(traffic.longest(since=frozen))
             after = tier.status()

@@ -1,5 +1,5 @@
-"""Processes of `moetier up` are frozen one after the other and go on: up itself, each worker, the coordinator. Nothing is
-started anew for that, and the open session loses no call."""
+"""Processes of `moetier up` are frozen one after the other and go on: up itself, each worker, the coordinator. Nothing
+is started anew for that, and the open session loses no call."""
 import json
 import os
 import signal
@@ -31,7 +31,8 @@ class FrozenUp(unittest.TestCase):
                     os.kill(pid, signal.SIGSTOP)
                     time.sleep(1.3)
                     os.kill(pid, signal.SIGCONT)
-                    wait_until(lambda: ready(up.http) and workers_serving(up) == 3, 15, f"the return of {name}", pause=0.05)
+                    wait_until(lambda: ready(up.http) and workers_serving(up) == 3, 15, f"the return of {name}",
+                               pause=0.05)
                     stalls[name] = max(stalls.get(name, 0), round(1e3 * traffic.longest(since=frozen)))
             traffic.stop()
             self.assertEqual(started, up.pids(), "a child was started anew")

@@ -1,5 +1,5 @@
-"""A worker is frozen under load and goes on later: the tier leaves it out, its calls end on replicas, and no session that
-was open meanwhile loses it. MOETIER_FULL=1: 20 rounds."""
+"""A worker is frozen under load and goes on later: the tier leaves it out, its calls end on replicas, and no session
+that was open meanwhile loses it. MOETIER_FULL=1: 20 rounds."""
 import json
 import random
 import signal
@@ -47,8 +47,9 @@ class FrozenWorker(unittest.TestCase):
         failed = [str(c.error) for traffic in sessions for c in traffic.failed()]
         wrong = sum(len(traffic.wrong()) for traffic in sessions)
         print(json.dumps({
-            "rounds": ROUNDS, "sessions": SESSIONS, "calls": sum(len(t.calls) for t in sessions), "lost_calls": len(failed),
-            "wrong_rows": wrong, "agreed_ms": milliseconds(agreed), "stall_ms": milliseconds(stalls),
+            "rounds": ROUNDS, "sessions": SESSIONS, "calls": sum(len(t.calls) for t in sessions),
+            "lost_calls": len(failed), "wrong_rows": wrong,
+            "agreed_ms": milliseconds(agreed), "stall_ms": milliseconds(stalls),
             "detection_ms": milliseconds([loss["detection_ns"] * 1e-9 for loss in losses]),
             "recovery_ms": milliseconds([loss["recovery_ns"] * 1e-9 for loss in losses]),
             "suspected_first": suspects, "replays": sum(t.stats.replays for t in sessions),
@@ -60,7 +61,8 @@ class FrozenWorker(unittest.TestCase):
         self.assertLessEqual(percentile(agreed, 50), 0.6)
         self.assertLessEqual(max(agreed), 1.2)
         self.assertLessEqual(percentile(stalls, 99), 1.5)
-        self.assertGreater(sum(t.stats.late_returns for t in sessions), 0, "the woken workers' rows were counted nowhere")
+        self.assertGreater(sum(t.stats.late_returns for t in sessions), 0,
+                           "the woken workers' rows were counted nowhere")
 
 
 def calls_of(tier, name):

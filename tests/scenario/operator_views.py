@@ -159,7 +159,8 @@ class Documents(unittest.TestCase):
             seen["listening"] = tier.coordinator.listening["schema"]
             for member, pages in (
                     (tier.coordinator, "/status.json /livez /readyz /version /debug/config /debug/placement "
-                                       "/debug/experts /debug/environment /debug/resolution /debug/waits /debug/flight"),
+                                       "/debug/experts /debug/environment /debug/resolution /debug/waits "
+                                       "/debug/flight"),
                     (tier.workers["worker@1"], "/livez /readyz /version /debug/config /debug/environment /debug/waits "
                                                "/debug/flight")):
                 for page in pages.split():

@@ -1,5 +1,5 @@
-"""A tier behind TLS and those who knock at it: each is refused without a word, counted where there is a counter, takes no
-memory, and a session beside them goes on."""
+"""A tier behind TLS and those who knock at it: each is refused without a word, counted where there is a counter, takes
+no memory, and a session beside them goes on."""
 import json
 import os
 import pathlib
@@ -22,8 +22,8 @@ from certificates import Authority
 from process_tier import ProcessTier, wait_until
 
 # What no text for a client may hold: addresses, paths, pointers, and words of libraries under us.
-SECRETS = (r"\d+\.\d+\.\d+\.\d+", r"(?<![\w.])/[\w.-]+/", r"0x[0-9a-f]{4,}", r"(?i)openssl|SSL_|kj/|capnp|ucx|ucs_|cuda|errno",
-           r"BEGIN [A-Z ]*KEY")
+SECRETS = (r"\d+\.\d+\.\d+\.\d+", r"(?<![\w.])/[\w.-]+/", r"0x[0-9a-f]{4,}",
+           r"(?i)openssl|SSL_|kj/|capnp|ucx|ucs_|cuda|errno", r"BEGIN [A-Z ]*KEY")
 
 
 def place(address):
@@ -247,7 +247,8 @@ class Links(unittest.TestCase):
 
     def test_tenants_see_and_change_nothing_that_is_not_theirs(self):
         texts = []
-        for command in (("status",), ("adapters", "load", "x", "/tmp"), ("adapters", "drop", "x"), ("placement", "show")):
+        for command in (("status",), ("adapters", "load", "x", "/tmp"), ("adapters", "drop", "x"),
+                        ("placement", "show")):
             done = self.tier.command(*command, *self.blue.flags(), "-o", "json", check=False)
             self.assertEqual(4, done.returncode, done.stderr)
             self.assertEqual("denied", json.loads(done.stdout)["reason"])
@@ -263,7 +264,8 @@ class Links(unittest.TestCase):
                 tier.session(max_tokens=16)
         texts.append(str(refusal.exception))
         foreign = self.other.issue("blue", file="stranger")
-        for tls in (moetier.Tls(foreign.cert, foreign.key, foreign.ca), self.tls._replace(server_name="tier.example"), None):
+        for tls in (moetier.Tls(foreign.cert, foreign.key, foreign.ca), self.tls._replace(server_name="tier.example"),
+                    None):
             with self.assertRaises(moetier.Unavailable) as refusal:
                 moetier.connect(self.tier.address, tls=tls, timeout=0.5)
             texts.append(str(refusal.exception))

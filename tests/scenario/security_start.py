@@ -1,4 +1,5 @@
-"""What a tier refuses to start with, and what a default one shows to others: loopback alone, changes by its own user."""
+"""What a tier refuses to start with, and what a default one shows to others: loopback alone, changes by its own
+user."""
 import json
 import os
 import pathlib
@@ -53,9 +54,11 @@ class Start(unittest.TestCase):
     def refuse(self, words, *arguments, role="coordinator", listen=FREE, control=FREE, http=FREE, model=MODEL,
                state=None):
         state = state or os.path.join(self.folder, "state")
-        own = ["--state-dir", state, "--rpc-listen", listen, "--control-listen", control] if role == "coordinator" else []
-        done = subprocess.run([str(BIN / "moetier"), role, "--model", str(model), "--http-listen", http, *own, *arguments],
-                              capture_output=True, text=True, timeout=60, env=COMMAND_ENVIRONMENT)
+        own = []
+        if role == "coordinator":
+            own = ["--state-dir", state, "--rpc-listen", listen, "--control-listen", control]
+        command = [str(BIN / "moetier"), role, "--model", str(model), "--http-listen", http, *own, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=COMMAND_ENVIRONMENT)
         self.assertEqual(2, done.returncode, done.stderr)
         self.assertIn(words, done.stderr)
         self.assertEqual("", done.stdout)

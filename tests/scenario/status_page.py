@@ -22,7 +22,8 @@ SKIPPED = 77  # what ctest takes for "not run here"
 OVERFLOWING = """(() => {
   const wide = document.documentElement.clientWidth;
   const inside = (e) => e.closest('.scroll') && !e.matches('.scroll');
-  return [...document.querySelectorAll('body *')].filter((e) => !inside(e) && e.getBoundingClientRect().right > wide + 1)
+  return [...document.querySelectorAll('body *')]
+    .filter((e) => !inside(e) && e.getBoundingClientRect().right > wide + 1)
     .map((e) => e.tagName + '#' + e.id + '.' + e.className).slice(0, 5)
     .concat(document.documentElement.scrollWidth > wide ? ['page ' + document.documentElement.scrollWidth] : []);
 })()"""
@@ -32,8 +33,13 @@ FAINT = """(() => {
   const rgb = (text) => (text.match(/[\\d.]+/g) ?? []).map(Number);
   const light = ([r, g, b]) => [r, g, b].map((v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
     .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-  const ground = (e) => { for (; e; e = e.parentElement) {
-    const c = rgb(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return [255, 255, 255]; };
+  const ground = (e) => {
+    for (; e; e = e.parentElement) {
+      const c = rgb(getComputedStyle(e).backgroundColor);
+      if (c.length === 3 || c[3] === 1) return c;
+    }
+    return [255, 255, 255];
+  };
   const faint = [];
   for (const e of document.querySelectorAll('body *')) {
     const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
@@ -111,7 +117,8 @@ class StatusPage(unittest.TestCase):
             page.wait_for("document.getElementById('load-caption').textContent.includes('generation')", 3, "all rows")
 
             tier.coordinator.kill()
-            page.wait_for("document.getElementById('trouble').innerText.includes('has not answered')", 10, "the silence")
+            page.wait_for("document.getElementById('trouble').innerText.includes('has not answered')", 10,
+                          "the silence")
             self.assertEqual(3, page.evaluate("document.querySelectorAll('#workers tr').length"))
             tier.coordinator.start()
             page.wait_for("document.getElementById('trouble').hidden", 15, "the answer of the new coordinator")

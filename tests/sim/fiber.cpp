@@ -14,7 +14,7 @@ fiber* running = nullptr;
 }  // namespace
 
 fiber::fiber(std::function<void()> body)
-    : body_(std::move(body)), stack_(new std::byte[k_stack_bytes]) {}
+    : body_(std::move(body)), stack_(std::make_unique_for_overwrite<std::byte[]>(k_stack_bytes)) {}
 
 fiber::~fiber() {
   if (!started_ || done_) return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <optional>
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -49,14 +50,45 @@ expected<owned_key> read_key(const std::string& text, const std::string& file) {
                      : "it is no PEM file of a private key");
 }
 
-std::int64_t end_of(const X509& certificate) {
+expected<certificate_chain> read_chain(const pem_texts& texts, const file_names& files) {
+  certificate_chain chain;
+  auto shown = read_certificates(texts.certificate, files.certificate);
+  if (!shown) return unexpected_error(shown.error());
+  auto key = read_key(texts.key, files.key);
+  if (!key) return unexpected_error(key.error());
+  auto authorities = read_certificates(texts.authority, files.authority);
+  if (!authorities) return unexpected_error(authorities.error());
+  chain.leaf = std::move(shown->front());
+  for (std::size_t i = 1; i < shown->size(); ++i) chain.between.push_back(std::move((*shown)[i]));
+  chain.key = std::move(*key);
+  chain.authorities = std::move(*authorities);
+  return chain;
+}
+
+bool key_belongs(const certificate_chain& chain) {
+  const bool fits = X509_check_private_key(chain.leaf.get(), chain.key.get()) == 1;
+  ERR_clear_error();
+  return fits;
+}
+
+std::int64_t seconds_of(const ASN1_TIME* time) {
   std::tm when{};
-  if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &when) != 1) return 0;
+  if (ASN1_TIME_to_tm(time, &when) != 1) return 0;
   return timegm(&when);
 }
 
-// X509_V_OK or why `chain` does not lead to its authorities for this purpose at that time.
-long verify(const certificate_chain& chain, int purpose, std::int64_t now_s) {
+std::int64_t end_of(const X509& certificate) {
+  return seconds_of(X509_get0_notAfter(&certificate));
+}
+
+struct walked {
+  long code = X509_V_OK;    // or why the chain does not lead to its authorities
+  std::int64_t ends_s = 0;  // Unix time, of what ends first on the way
+};
+
+// Without a purpose: for any. Without a time: at any.
+walked verify(const certificate_chain& chain, std::optional<int> purpose,
+              std::optional<std::int64_t> now_s) {
   const owned_store store(X509_STORE_new());
   for (const auto& a : chain.authorities) X509_STORE_add_cert(store.get(), a.get());
   STACK_OF(X509)* const between = sk_X509_new_null();
@@ -64,13 +96,18 @@ long verify(const certificate_chain& chain, int purpose, std::int64_t now_s) {
   const owned_store_context walk(X509_STORE_CTX_new());
   X509_STORE_CTX_init(walk.get(), store.get(), chain.leaf.get(), between);
   X509_VERIFY_PARAM* const wish = X509_STORE_CTX_get0_param(walk.get());
-  X509_VERIFY_PARAM_set_time(wish, static_cast<std::time_t>(now_s));
-  X509_VERIFY_PARAM_set_purpose(wish, purpose);
+  if (now_s) X509_VERIFY_PARAM_set_time(wish, static_cast<std::time_t>(*now_s));
+  if (!now_s) X509_VERIFY_PARAM_set_flags(wish, X509_V_FLAG_NO_CHECK_TIME);
+  if (purpose) X509_VERIFY_PARAM_set_purpose(wish, *purpose);
   const bool fine = X509_verify_cert(walk.get()) == 1;
-  const long code = fine ? X509_V_OK : X509_STORE_CTX_get_error(walk.get());
+  walked seen{fine ? X509_V_OK : X509_STORE_CTX_get_error(walk.get()), end_of(*chain.leaf)};
+  const STACK_OF(X509)* const way = X509_STORE_CTX_get0_chain(walk.get());
+  for (int i = 0; i < sk_X509_num(way); ++i) {
+    seen.ends_s = std::min(seen.ends_s, end_of(*sk_X509_value(way, i)));
+  }
   sk_X509_free(between);
   ERR_clear_error();
-  return code;
+  return seen;
 }
 
 }  // namespace
@@ -110,20 +147,10 @@ const char* words_of_verify(long code) noexcept {
 
 expected<certificate_chain> parse_chain(const pem_texts& texts, const file_names& files, role as,
                                         std::int64_t now_s) {
-  certificate_chain chain;
-  auto shown = read_certificates(texts.certificate, files.certificate);
-  if (!shown) return unexpected_error(shown.error());
-  auto key = read_key(texts.key, files.key);
-  if (!key) return unexpected_error(key.error());
-  auto authorities = read_certificates(texts.authority, files.authority);
-  if (!authorities) return unexpected_error(authorities.error());
-  chain.leaf = std::move(shown->front());
-  for (std::size_t i = 1; i < shown->size(); ++i) chain.between.push_back(std::move((*shown)[i]));
-  chain.key = std::move(*key);
-  chain.authorities = std::move(*authorities);
-
-  if (X509_check_private_key(chain.leaf.get(), chain.key.get()) != 1) {
-    ERR_clear_error();
+  auto read = read_chain(texts, files);
+  if (!read) return unexpected_error(read.error());
+  certificate_chain chain = std::move(*read);
+  if (!key_belongs(chain)) {
     return fail(reason::certificate_unusable, files.key,
                 fmt::format("the key does not belong to the certificate {}", files.certificate));
   }
@@ -141,13 +168,29 @@ expected<certificate_chain> parse_chain(const pem_texts& texts, const file_names
   for (const auto& [wanted, purpose] : {std::pair(as != role::client, X509_PURPOSE_SSL_SERVER),
                                         std::pair(as != role::server, X509_PURPOSE_SSL_CLIENT)}) {
     if (!wanted) continue;
-    if (const long code = verify(chain, purpose, now_s); code != X509_V_OK) {
+    if (const long code = verify(chain, purpose, now_s).code; code != X509_V_OK) {
       return fail(reason::certificate_unusable, files.certificate, words_of_verify(code));
     }
   }
   chain.not_after_s = end_of(*chain.leaf);
   for (const auto& b : chain.between) chain.not_after_s = std::min(chain.not_after_s, end_of(*b));
   return chain;
+}
+
+expected<chain_facts> examine_chain(const pem_texts& texts, const file_names& files,
+                                    std::int64_t now_s) {
+  const auto chain = read_chain(texts, files);
+  if (!chain) return unexpected_error(chain.error());
+  // Of two authorities of one name and key, the one that is valid now counts.
+  walked way = verify(*chain, std::nullopt, now_s);
+  if (way.code != X509_V_OK) way = verify(*chain, std::nullopt, std::nullopt);
+  return chain_facts{
+      .common_name = common_name_of(*chain->leaf),
+      .begins_s = seconds_of(X509_get0_notBefore(chain->leaf.get())),
+      .ends_s = way.ends_s,
+      .key_matches = key_belongs(*chain),
+      .chain_problem = way.code == X509_V_OK ? "" : words_of_verify(way.code),
+  };
 }
 
 }  // namespace moetier::tls

@@ -59,9 +59,9 @@ expected<credential_ptr> credential::load(const file_names& files, role as, std:
        {std::tuple(&files.certificate, secrecy::open, &made->texts_.certificate),
         std::tuple(&files.key, secrecy::secret, &made->texts_.key),
         std::tuple(&files.authority, secrecy::open, &made->texts_.authority)}) {
-    auto text = read_small_file(*name, kept);
-    if (!text) return unexpected_error(text.error());
-    *into = std::move(*text);
+    auto file = read_small_file(*name, kept);
+    if (!file) return unexpected_error(file.error());
+    *into = std::move(file->text);
   }
   const auto chain = parse_chain(made->texts_, files, as, now_s);
   if (!chain) return unexpected_error(chain.error());

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -37,7 +38,7 @@ const char* words_of(int error) noexcept {
 
 }  // namespace
 
-expected<std::string> read_small_file(const std::string& path, secrecy kept) {
+expected<small_file> read_small_file(const std::string& path, secrecy kept) {
   const auto refuse = [&](const auto& why) {
     return fail(reason::certificate_unusable, path, why);
   };
@@ -69,7 +70,7 @@ expected<std::string> read_small_file(const std::string& path, secrecy kept) {
   }
   if (have > k_bytes_max) return refuse("it is larger than 1 MiB");
   text.resize(have);
-  return text;
+  return small_file{std::move(text), about.st_mode & 07777};
 }
 
 }  // namespace moetier::tls

@@ -2,6 +2,7 @@
 // Reads the small files that a link's identity is made of. A key is taken only from a file that
 // nobody but its owner can read. Thread: any.
 
+#include <cstdint>
 #include <string>
 
 #include "schemas/base/error.hpp"
@@ -10,7 +11,12 @@ namespace moetier::tls {
 
 enum class secrecy : std::uint8_t { open, secret };
 
+struct small_file {
+  std::string text;
+  std::uint32_t mode = 0;  // who may do what with it: its lower twelve bits
+};
+
 // At most 1 MiB. reason::certificate_unusable names the file and what is wrong with it.
-expected<std::string> read_small_file(const std::string& path, secrecy kept);
+expected<small_file> read_small_file(const std::string& path, secrecy kept);
 
 }  // namespace moetier::tls

@@ -94,8 +94,8 @@ TEST(doctor_certificates, each_fault_is_a_line_of_its_own) {
   expect(judge_certificates(f)[1], verdict::fail, "mode 0644");
   f.key_matches = false;
   expect(judge_certificates(f)[1], verdict::fail, "another certificate's key");
-  f.chain_problem = "unable to get local issuer certificate";
-  expect(judge_certificates(f)[2], verdict::fail, "local issuer");
+  f.chain_problem = "the zone's authority did not issue it";
+  expect(judge_certificates(f)[2], verdict::fail, "not of ca.pem: the zone's authority did not");
   f = good_certificate();
   f.problem = "a.pem cannot be read";
   all = judge_certificates(f);
@@ -155,8 +155,16 @@ TEST(doctor_certificates, the_probe_reads_pairs_authorities_and_times) {
   constexpr long k_day = 86400;
   save_certificate("ca", sign("ca", authority.get(), authority.get(), "ca", 0, 900 * k_day));
   save_certificate("other-ca", sign("ca2", other.get(), other.get(), "ca2", 0, 900 * k_day));
-  save_certificate("good", sign("tier", own.get(), authority.get(), "ca", 0, 90 * k_day));
+  save_certificate("good", sign("tier", own.get(), authority.get(), "ca", 0, 90 * k_day - 60));
   save_certificate("old", sign("tier", own.get(), authority.get(), "ca", -9 * k_day, -k_day));
+  const x509 short_ca = sign("ca", authority.get(), authority.get(), "ca", 0, 10 * k_day - 60);
+  const x509 old_ca = sign("ca", authority.get(), authority.get(), "ca", -9 * k_day, -k_day);
+  const x509 new_ca = sign("ca", authority.get(), authority.get(), "ca", 0, 900 * k_day);
+  save_certificate("short-ca", short_ca);
+  save_certificate("old-ca", old_ca);
+  save(at("both-cas"), [&](std::FILE* out) {
+    return PEM_write_X509(out, old_ca.get()) & PEM_write_X509(out, new_ca.get());
+  });
   save_key("key", own);
   save_key("other-key", other);
   folder.put("noise", "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n");
@@ -168,16 +176,28 @@ TEST(doctor_certificates, the_probe_reads_pairs_authorities_and_times) {
   all = judge_certificates(probe_certificates("rpc", {at("old"), at("other-key"), at("other-ca")}));
   expect(all[0], verdict::fail, "expired");
   expect(all[1], verdict::fail, "another certificate's key");
-  expect(all[2], verdict::fail, "not of");
-  EXPECT_NE(probe_certificates("rpc", {at("noise"), at("key"), at("ca")})
-                .problem.find("holds no certificate"),
-            std::string::npos);
-  EXPECT_NE(
-      probe_certificates("rpc", {at("good"), at("good"), at("ca")}).problem.find("private key"),
-      std::string::npos);
-  EXPECT_NE(
-      probe_certificates("rpc", {at("good"), at("key"), at("gone")}).problem.find("cannot be read"),
-      std::string::npos);
+  expect(all[2], verdict::fail, "the zone's authority did not issue it");
+  all = judge_certificates(probe_certificates("rpc", {at("good"), at("key"), at("short-ca")}));
+  expect(all[0], verdict::warn, "valid for 9 days");
+  all = judge_certificates(probe_certificates("rpc", {at("good"), at("key"), at("old-ca")}));
+  expect(all[0], verdict::fail, "expired 1 days ago");
+  expect(all[2], verdict::pass, "signed");
+  all = judge_certificates(probe_certificates("rpc", {at("good"), at("key"), at("both-cas")}));
+  expect(all[0], verdict::pass, "valid for 89 days");
+  ::chmod(at("key").c_str(), 0640);
+  all = judge_certificates(probe_certificates("rpc", {at("good"), at("key"), at("ca")}));
+  expect(all[0], verdict::pass, "common name tier");
+  expect(all[1], verdict::fail, "mode 0640");
+
+  const auto problem = [&](const char* certificate, const char* key, const char* ca) {
+    return probe_certificates("rpc", {at(certificate), at(key), at(ca)}).problem;
+  };
+  const std::string named = "certificate file ";
+  EXPECT_EQ(problem("noise", "key", "ca"),
+            named + at("noise") + ": it is no PEM file of certificates");
+  EXPECT_EQ(problem("good", "good", "ca"),
+            named + at("good") + ": it is no PEM file of a private key");
+  EXPECT_EQ(problem("good", "key", "gone"), named + at("gone") + ": there is no such file");
 }
 
 TEST(doctor_model, a_start_that_would_refuse_is_a_failure) {

@@ -2,9 +2,9 @@
 
 run.py --build DIR [--short] [--seeds N] [NAME...]
 
-A mistake is compiled from a changed copy of its source file and linked before the libraries, so that nothing else is built.
-Needs a built moetier_sim. Exit code 1 if a mistake was not found; a mistake whose text is not in its file any more is an
-error too.
+A mistake is compiled from a changed copy of its source file and linked before the libraries, so that nothing else is
+built. Needs a built moetier_sim. Exit code 1 if a mistake was not found; a mistake whose text is not in its file any
+more is an error too.
 """
 import argparse
 import os
@@ -79,11 +79,14 @@ def main():
         with tempfile.TemporaryDirectory(prefix="moetier-mutant-") as folder:
             binary = plant(simulator, mutation, pathlib.Path(folder))
             began = time.monotonic()
-            done = subprocess.run([str(binary), "--must-fail", "--seeds", str(options.seeds)], capture_output=True, text=True)
+            done = subprocess.run([str(binary), "--must-fail", "--seeds", str(options.seeds)],
+                                  capture_output=True, text=True)
         found = done.returncode not in (1, 2)  # 0 a rule was broken, 3 an assertion, below 0 a crash
         said = (done.stdout + done.stderr).strip().splitlines()
-        words = next((line for line in said if line.startswith("seed ")), said[0] if said else f"exit {done.returncode}")
-        print(f"{'found ' if found else 'MISSED'} {mutation[0]:42} {time.monotonic() - began:6.1f} s  {words[:120]}", flush=True)
+        otherwise = said[0] if said else f"exit {done.returncode}"
+        words = next((line for line in said if line.startswith("seed ")), otherwise)
+        print(f"{'found ' if found else 'MISSED'} {mutation[0]:42} {time.monotonic() - began:6.1f} s  {words[:120]}",
+              flush=True)
         if not found:
             missed.append(mutation[0])
     print(f"{len(chosen) - len(missed)} of {len(chosen)} mistakes found")

@@ -46,8 +46,8 @@ class Tls(_Sized):
 
 
 class ServiceOptions(_Sized):
-    _fields_ = _sized(("address", c_char_p), ("tenant", c_char_p), ("tls", POINTER(Tls)), ("connect_timeout_ns", c_uint64),
-                      ("model_fingerprint", c_uint64), ("flight_file", c_char_p))
+    _fields_ = _sized(("address", c_char_p), ("tenant", c_char_p), ("tls", POINTER(Tls)),
+                      ("connect_timeout_ns", c_uint64), ("model_fingerprint", c_uint64), ("flight_file", c_char_p))
 
 
 class ModelInfo(_Sized):

@@ -21,8 +21,8 @@ Stats = collections.namedtuple("Stats", "steps calls tokens failures replays epo
                                         "micro_batches air_ns held_ns")
 StepReport = collections.namedtuple("StepReport", "status attempts step generation calls replays tokens missing")
 Tls = collections.namedtuple("Tls", "cert key ca server_name", defaults=(None,))
-Tls.__doc__ = """Paths of PEM files: own certificate, its key, the authority of the coordinator's certificate; and the name which
-that one must be of, where it is not the address's host."""
+Tls.__doc__ = """Paths of PEM files: own certificate, its key, the authority of the coordinator's certificate; and the
+name which that one must be of, where it is not the address's host."""
 
 _CLASSES = {"default": 0, "decode": 1, "prefill": 2, "batch": 3}
 _RETURN_MODES = {"partial": 0, "exact": 1}
@@ -129,7 +129,8 @@ class Service(_Handle):
         """Opens a Session: a lease on the tier with buffers for max_tokens per micro-batch (0: the tier's limit).
 
         Deadlines are seconds. deadline_class: decode, prefill or batch, workers serve them in this order; default is
-        the highest that the tenant may have, one above it raises Denied. What this version of the tier cannot do yet raises Unsupported.
+        the highest that the tenant may have, one above it raises Denied. What this version of the tier cannot do yet
+        raises Unsupported.
         """
         u32 = 0xffffffff
         options = _abi.SessionOptions(

@@ -100,8 +100,9 @@ def places_of(model, family):
     places = [Place(path) for path, module in model.named_modules() if type(module).__name__ in kinds]
     if not places:
         import transformers
-        raise Unsupported("this model has no module of the class %s (transformers %s); allowed: models of transformers 5"
-                          % (family.experts, transformers.__version__), reason="model_unsupported")
+        raise Unsupported("this model has no module of the class %s (transformers %s); "
+                          "allowed: models of transformers 5" % (family.experts, transformers.__version__),
+                          reason="model_unsupported")
     return sorted(places, key=lambda place: place.layer)
 
 
@@ -142,7 +143,8 @@ def _check_tier(config, family, places, served):
     width = next((getattr(text, key) for key in families.LATENT_KEYS if getattr(text, key, None)), text.hidden_size)
     experts = next((getattr(c, key) for key in families.EXPERT_KEYS for c in (text, nested)
                     if isinstance(getattr(c, key, None), int)), served.experts)
-    for name, here, there in (("hidden size", width, served.hidden_size), ("number of experts", experts, served.experts),
+    for name, here, there in (("hidden size", width, served.hidden_size),
+                              ("number of experts", experts, served.experts),
                               ("MoE layers", [place.layer for place in places], list(served.moe_layers))):
         if here != there:
             raise ModelMismatch("the tier serves a %s of %s; this model has %s" % (name, there, here),

@@ -44,7 +44,8 @@ class TierExperts(torch.nn.Module):
         return self._passes.compute(self.layer, rows, *self._full_width(ids, weights.float()))
 
     def _full_width(self, ids, weights):
-        """Ids that name no expert become -1; a layer that chooses fewer experts than the session sends -1 beside them."""
+        """Ids that name no expert become -1; a layer that chooses fewer experts than the session sends -1 beside
+        them."""
         ids = ids.masked_fill(ids >= self._passes.columns, -1)
         missing = self._top_k - ids.shape[-1]
         if missing > 0:
@@ -62,8 +63,8 @@ class TierExperts(torch.nn.Module):
 
 
 class DenseTierExperts(TierExperts):
-    """For blocks that hand each expert all tokens, scaled by its score, which is zero where it was not chosen: only rows
-    with something in them travel. A zero row's result is zero, since these experts have no biases."""
+    """For blocks that hand each expert all tokens, scaled by its score, which is zero where it was not chosen: only
+    rows with something in them travel. A zero row's result is zero, since these experts have no biases."""
 
     def forward(self, hidden_states):
         return _Rows.apply(hidden_states, None, self._dense)

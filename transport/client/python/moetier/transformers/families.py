@@ -1,6 +1,6 @@
-"""The model families that attach() takes, as data. In all of them, as the transformers library has them since version 5,
-an MoE block routes with its own gate and hands rows, expert ids and weights to one module that holds the routed experts.
-That module is the seam: everything else of the block stays what it is."""
+"""The model families that attach() takes, as data. In all of them, as the transformers library has them since version
+5, an MoE block routes with its own gate and hands rows, expert ids and weights to one module that holds the routed
+experts. That module is the seam: everything else of the block stays what it is."""
 
 import collections
 

@@ -1,5 +1,5 @@
-"""load(): a model whose routed experts are never read. Its class is made once more with experts that have no parameters,
-so that from_pretrained() finds no place for their tensors and leaves them in the file."""
+"""load(): a model whose routed experts are never read. Its class is made once more with experts that have no
+parameters, so that from_pretrained() finds no place for their tensors and leaves them in the file."""
 
 import re
 

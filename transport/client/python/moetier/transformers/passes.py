@@ -1,6 +1,6 @@
 """Forward passes of a model as steps of a session: a step begins with the pass's first MoE layer and ends with the
-pass, whatever ends it. In a step each layer is called once per micro-batch; where a pass needs more calls of a layer, since
-it is longer than the session's micro-batches together, further steps follow."""
+pass, whatever ends it. In a step each layer is called once per micro-batch; where a pass needs more calls of a layer,
+since it is longer than the session's micro-batches together, further steps follow."""
 
 import collections
 import sys

@@ -32,6 +32,13 @@ constexpr command_help k_help[] = {
      "  moetier placement show -o json > plan.json"},
     {"placement show", "The committed placement; with -o json exactly what --placement takes.",
      "  moetier placement show -o json > plan.json"},
+    {"placement heatmap",
+     "For each layer the experts with the most rows lately, and on which workers they were computed.",
+     "  moetier placement heatmap --layer 3 --top 8"},
+    {"log-level",
+     "Sets the least severe line that the coordinator and its workers log, until they end or\n"
+     "`configured` gives each its own setting back. A change: see `moetier --help` on --address.",
+     "  moetier log-level debug"},
     {"adapters", "Low-rank adapters of routed experts in a running tier; it needs moe.lora=on.",
      "  moetier adapters load my-task /adapters/my-task"},
     {"adapters list", "Which adapters are loaded, their ids, and which workers hold them.",

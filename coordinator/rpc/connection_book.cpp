@@ -14,6 +14,7 @@ connection_book::admission connection_book::admit(time_ns now) {
     const auto oldest = std::find_if(entries_.begin(), entries_.end(),
                                      [](const auto& e) { return !e.second.proven; });
     answer.leaves = oldest->first;
+    gone(oldest->first);  // at once: it ends later, and a burst must not find it here again
   }
   return answer;
 }
@@ -35,6 +36,7 @@ connection_book::hearing connection_book::heard(number id, std::string_view peer
   if (proven_ >= limits_.proven_max) {
     answer.leaves = most_silent(now);
     if (!answer.leaves) return {false, std::nullopt};
+    gone(*answer.leaves);
   }
   at->second = entry{now, true, std::string(peer)};
   ++proven_;

@@ -134,6 +134,9 @@ TEST(worker_readiness, names_what_lacks) {
   workers::worker_summary s;
   EXPECT_EQ(not_ready_reasons(s).size(), 2U);
   s.joined = s.serving = true;
+  EXPECT_EQ(not_ready_reasons(s),
+            std::vector<std::string>{"the coordinator does not answer"});
+  s.leased = true;
   EXPECT_TRUE(not_ready_reasons(s).empty());
   s.draining = true;
   EXPECT_EQ(not_ready_reasons(s), std::vector<std::string>{"draining"});

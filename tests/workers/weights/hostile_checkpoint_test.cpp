@@ -178,12 +178,13 @@ class mutator final {
   }
 
   void add_expert() {
-    // The first tensor of an expert 0, again under the number behind the last.
+    // The first tensor of an expert 0, again under a number behind every router's columns: identity
+    // experts may have tensors, which nobody computes with.
     for (const auto& [name, tensor] : raw.tensors) {
       const std::size_t at = name.find("experts.0.");
       if (at == std::string::npos || name.find("mtp") != std::string::npos) continue;
       std::string more = name;
-      more.replace(at, 10, "experts.16.");
+      more.replace(at, 10, "experts.64.");
       raw.tensors[more] = tensor;
       what = "a tensor " + more;
       must_fail = true;

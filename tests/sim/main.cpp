@@ -18,12 +18,16 @@ namespace {
 std::uint64_t current_seed = 0;
 const char* program = "moetier_sim";
 
-// An assertion inside a core aborts; the seed must be known all the same.
-void on_abort(int) {
+constexpr unsigned k_seed_seconds = 60;  // of the wall: a seed takes some 30 ms
+
+// An assertion inside a core aborts, a loop without end is ended; the seed must be known all the
+// same.
+void on_end(int signal) {
   char text[256];
   const int n = std::snprintf(text, sizeof text,
-                              "seed %llu aborted; repeat with: %s --first %llu --seeds 1\n",
-                              static_cast<unsigned long long>(current_seed), program,
+                              "seed %llu %s; repeat with: %s --first %llu --seeds 1\n",
+                              static_cast<unsigned long long>(current_seed),
+                              signal == SIGALRM ? "does not end" : "aborted", program,
                               static_cast<unsigned long long>(current_seed));
   (void)!::write(STDOUT_FILENO, text, static_cast<std::size_t>(n));
   ::_exit(3);
@@ -61,7 +65,8 @@ int main(int argc, char** argv) {
       full && std::strcmp(full, "1") == 0 && seeds == 300) {
     seeds = 5000;
   }
-  std::signal(SIGABRT, on_abort);
+  std::signal(SIGABRT, on_end);
+  std::signal(SIGALRM, on_end);
 
   const auto begun = std::chrono::steady_clock::now();
   const auto seconds = [&] {
@@ -74,6 +79,7 @@ int main(int argc, char** argv) {
   std::uint64_t replays = 0;
   for (; done < seeds && (seconds_limit == 0 || seconds() < seconds_limit); ++done) {
     current_seed = first + done;
+    ::alarm(k_seed_seconds);
     moetier::sim::world w(current_seed, traced);
     try {
       w.run();

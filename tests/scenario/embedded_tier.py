@@ -249,7 +249,7 @@ class Refusals(unittest.TestCase):
         self.refuse(2, "setting worker.device is 'gpu'; allowed: auto, cpu, cuda or cuda:N", "worker", "--device",
                     "gpu")
         self.refuse(2, "on loopback", "coordinator", "--control-listen", "0.0.0.0:7401")
-        self.refuse(2, "setting security.rpc.key is not set", "coordinator", "--set", "security.rpc.cert=a.pem")
+        self.refuse(2, "setting security.rpc.ca is not set", "coordinator", "--set", "security.rpc.cert=a.pem")
 
     def test_a_gpu_that_is_not_there_is_2_and_says_what_lacks(self):
         # By a build without CUDA, a machine without a device, or one with fewer than 64.

@@ -104,15 +104,16 @@ class PlannedTier(unittest.TestCase):
         plan = json.loads(self.plan.read_text())
         edited = json.loads(self.plan.read_text())
         edited["layers"][0]["slots"][:2] = edited["layers"][0]["slots"][1::-1]
-        for other, said in ((plan | {"fingerprint": "0" * 15 + "1"}, "the plan's fingerprint is not this model's"),
-                            (plan | {"experts": 31}, "experts, an integer from 32 to 32"),
-                            (edited, "its checksum is not of what it says")):
+        del plan["checksum"]
+        stranger = plan | {"fingerprint": "0" * 15 + "1"}
+        for other, code, said in ((stranger, 4, "the plan's fingerprint is not this model's"),
+                                  (plan | {"experts": 31}, 7, "must be an integer from -1 to 30"),
+                                  (edited, 7, "its checksum is not of what it says")):
             self.plan.write_text(json.dumps(other))
-            tier = ProcessTier(workers=WORKERS, placement=self.plan)
-            try:
-                wait_until(lambda: said in tier.coordinator.get("/readyz")[1], 10, said)
-            finally:
-                tier.__exit__(None, None, None)
+            with self.assertRaises(AssertionError) as ended:
+                ProcessTier(workers=WORKERS, placement=self.plan)
+            self.assertIn(f"coordinator ended with {code}:", str(ended.exception))
+            self.assertIn(said, str(ended.exception))
 
 
 if __name__ == "__main__":

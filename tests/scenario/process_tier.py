@@ -116,9 +116,9 @@ class ProcessTier:
     def wait_ready(self, limit=30):
         return wait_until(self.ready, limit, "readiness")
 
-    def command(self, *arguments, check=True):
-        done = subprocess.run([str(BIN / "moetier"), *arguments, "--address", self.address], capture_output=True,
-                              text=True, timeout=60, env=COMMAND_ENVIRONMENT)
+    def command(self, *arguments, check=True, address=None):
+        done = subprocess.run([str(BIN / "moetier"), *arguments, "--address", address or self.address],
+                              capture_output=True, text=True, timeout=60, env=COMMAND_ENVIRONMENT)
         if check and done.returncode != 0:
             raise AssertionError(f"moetier {' '.join(arguments)}: exit {done.returncode}: {done.stderr}")
         return done

@@ -256,7 +256,8 @@ class Links(unittest.TestCase):
         self.assertEqual(0, self.tier.command("status", *self.ops.flags()).returncode)
         socket_path = self.tier.coordinator.listening["admin"]
         self.assertEqual(0o600, os.stat(socket_path).st_mode & 0o777)
-        local = self.tier.command("status", "--address", "unix:" + socket_path, "-o", "json", check=False)
+        local = self.tier.command("status", "-o", "json", check=False, address="unix:" + socket_path)
+        self.assertEqual(0, local.returncode, local.stdout + local.stderr)
         sessions = json.loads(local.stdout)["sessions"]
         self.assertIn("blue", [s["tenant"] for s in sessions])
         with self.assertRaises(moetier.Denied) as refusal:

@@ -61,7 +61,8 @@ class UnfitMachine(unittest.TestCase):
             "gpu_nics", "memlock", "open_files", "shm", "cross_memory", "proc_links", "carrier", "carrier_lanes",
             "carrier_memory", "nccl", "node_identity", "port coordinator.rpc_listen",
             "port coordinator.control_listen", "port http.listen", "certificate rpc",
-            "certificate_key rpc", "certificate_chain rpc", "model", "memory", "state_dir"}, set(lines))
+            "certificate_key rpc", "certificate_chain rpc", "certificate control",
+            "certificate_key control", "certificate_chain control", "model", "memory", "state_dir"}, set(lines))
         for check in ("carrier", "carrier_lanes", "model", "memory", "port http.listen"):
             self.assertEqual("PASS", lines[check]["verdict"], lines[check])
         self.assertFalse(self.state.exists())

@@ -119,6 +119,10 @@ void world::plan_faults() {
     until = std::max(until, clock_.now() + dice_.below(2 * k_second));
   };
   moments(2, [this, freeze] {
+    if (clock_.now() >= head_.frozen_until) {
+      head_.woke_at = last_wake();
+      head_.stopped_since = clock_.now();
+    }
     freeze(head_.frozen_until);
     head_.steady_since = head_.frozen_until;
   });

@@ -337,7 +337,9 @@ void world::check_detection() {
       return !w.up || w.touched || silent_from < std::max(w.frozen_until, w.stuck_until);
     });
     const bool alone = silent <= 1 && workers_.size() > 2;
-    return (alone ? timeout : 2 * timeout) + 180 * k_millisecond;
+    // Its last beat that counts, the coordinator's turn, and the epoch's way to the disk.
+    return (alone ? timeout : 2 * timeout) + 2 * head_options_.heartbeat_interval +
+           50 * k_millisecond;
   };
   for (const transport::snapshot_worker& shown : head_.newest->workers) {
     const worker_host* host = shown.live ? find_worker(shown.incarnation) : nullptr;
@@ -345,6 +347,7 @@ void world::check_detection() {
     const bool frozen = clock_.now() < host->frozen_until;
     const bool stuck = clock_.now() < host->stuck_until && host->computing;
     if (!frozen && !stuck) continue;
+    if (!head_.seen.contains(shown.incarnation) && may_be_awaited(shown)) continue;
     const time_ns stuck_since = std::max(host->busy_since, host->stuck_since);
     const time_ns still_since = !stuck    ? host->frozen_since
                                 : !frozen ? stuck_since

@@ -103,12 +103,13 @@ void core::state::hear(member& from, const control::source_attached& m, time_ns 
 }
 
 // An attach is done when every worker that is routed to has confirmed it; one lost meanwhile does
-// not count.
+// not count once the snapshot without it is out.
 void core::state::finish_attaches() {
   for (auto& [id, s] : sessions) {
     if (!s.attach_token) continue;
     const bool done = std::all_of(members.begin(), members.end(), [&](const auto& m) {
-      return !m.second.live() || m.second.has_attached(s.source, s.attachment->incarnation);
+      return (!m.second.live() && !is_shown_live(m.second)) ||
+             m.second.has_attached(s.source, s.attachment->incarnation);
     });
     if (done) answer_plain(*std::exchange(s.attach_token, std::nullopt), {});
   }

@@ -138,6 +138,22 @@ TEST(coordinator_sessions, a_worker_lost_meanwhile_does_not_block_an_attach) {
   EXPECT_TRUE(b.all<answer_done>()[0].result.has_value());
 }
 
+TEST(coordinator_sessions, a_lost_worker_blocks_an_attach_while_sources_are_shown_it) {
+  bench b;
+  b.serve();
+  b.processes.at("b").attaches = false;
+  const session_grant g = b.open();
+  b.step(b.attach_of(g, 2));
+  b.disk_answers = false;
+  b.lose_link("b");
+  EXPECT_TRUE(b.all<answer_done>().empty());
+  b.disk_answers = true;
+  b.acknowledge();
+  EXPECT_FALSE(b.is_live(1));
+  ASSERT_EQ(b.all<answer_done>().size(), 1u);
+  EXPECT_TRUE(b.all<answer_done>()[0].result.has_value());
+}
+
 TEST(coordinator_sessions, an_attach_that_a_worker_never_answers_ends_in_time_and_is_withdrawn) {
   bench b;
   b.options.lease = 10 * k_second;

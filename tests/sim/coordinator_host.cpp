@@ -133,7 +133,7 @@ bool world::apply(const effect& e) {
     check_lapsed(*ended);
     for (std::size_t s = 0; s < services_.size(); ++s) {
       if (services_[s].connected_life != head_.life) continue;
-      clock_.after(hop(), [this, s, life = services_[s].life, session = ended->session] {
+      clock_.at(told(s), [this, s, life = services_[s].life, session = ended->session] {
         in_service(s, life, [this, s, session] {
           if (services_[s].session == session) session_over(s);
         });

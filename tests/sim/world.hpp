@@ -207,6 +207,7 @@ class world final {
     time_ns frozen_until = 0;
     std::uint64_t connected_life = 0;  // of the coordinator, 0 = not connected
     time_ns connected_at = 0;
+    time_ns told_at = 0;       // when the coordinator's last word reaches it
     time_ns snapshot_at = 0;   // when it learnt of its newest snapshot
     time_ns suspicion_at = 0;  // and of its newest suspicion
     service_phase phase = service_phase::idle;
@@ -251,6 +252,7 @@ class world final {
   void judge(std::size_t s, const call& c, const expected<void>& ended);
   void judge_timeout(std::size_t s, const call& c);
   duration_ns hop();
+  time_ns told(std::size_t s);
 
   // --- adapters (world.cpp): somebody loads and drops them ---
   void change_adapters();

@@ -92,10 +92,9 @@ void core::state::hear(member& from, const control::source_attached& m, time_ns 
     log(log_event::level::error, "attach_refused",
         fmt::format("worker {} source {}: {}", from.name, m.source.value, m.text),
         {.worker = from.name, .session = found->first});
+    // One that is attached elsewhere already is asked for again until the limit.
     if (found->second.attach_token) {
       fail_attach(found->second, make_error(reason::attach_refused, from.id.value));
-    } else {
-      from.attached[m.source] = m.incarnation;  // routed to all the same: its rows will say so
     }
     return;
   }
@@ -104,12 +103,13 @@ void core::state::hear(member& from, const control::source_attached& m, time_ns 
 }
 
 // An attach is done when every worker that is routed to has confirmed it; one lost meanwhile does
-// not count.
+// not count once the snapshot without it is out.
 void core::state::finish_attaches() {
   for (auto& [id, s] : sessions) {
     if (!s.attach_token) continue;
     const bool done = std::all_of(members.begin(), members.end(), [&](const auto& m) {
-      return !m.second.live() || m.second.has_attached(s.source, s.attachment->incarnation);
+      return (!m.second.live() && !is_shown_live(m.second)) ||
+             m.second.has_attached(s.source, s.attachment->incarnation);
     });
     if (done) answer_plain(*std::exchange(s.attach_token, std::nullopt), {});
   }
@@ -135,6 +135,18 @@ bool core::state::has_every_source(const member& m) const {
     return !s.second.attachment ||
            m.has_attached(s.second.source, s.second.attachment->incarnation);
   });
+}
+
+// A worker drops rows of a source that it has not got, and the source's banks there with them: such
+// a session is told to open anew. One that is being attached is judged by its own deadline.
+void core::state::end_sessions_without(const member& m) {
+  std::vector<session_id> gone;
+  for (const auto& [id, s] : sessions) {
+    if (s.attachment && !s.attach_token && !m.has_attached(s.source, s.attachment->incarnation)) {
+      gone.push_back(id);
+    }
+  }
+  for (const session_id id : gone) end_session(id, make_error(reason::attach_refused, m.id.value));
 }
 
 void core::state::send_missing_sources(member& to) {

@@ -127,6 +127,7 @@ void core::state::wake(time_ns now, duration_ns away) {
   for (auto& [name, m] : members) m.heard_at = now;
   for (auto& [id, s] : sessions) s.lease_until += away;
   if (collecting) collecting_since = now;
+  woke_at = now;
   patient_until = now + options.rejoin_limit;
 }
 

@@ -249,10 +249,16 @@ void core::state::on(const worker_link_lost& e, time_ns now) {
     return;
   }
   member& gone = members.at(name->second);
-  if (gone.live() && now < patient_until) {  // it gave this coordinator up, and serves on
+  // It may have given up this coordinator, which was stopped, and serve on, or be dead: sources do
+  // without it where they can, until one or the other is known. One that beat since then did not.
+  const bool beat_since = gone.heard_at - woke_at > options.heartbeat_interval;
+  const bool known = collecting || is_shown_live(gone);  // to sources
+  if (gone.live() && known && now < patient_until && !beat_since) {
     log(log_event::level::info, "worker_awaited", gone.name);
     by_link.erase(name);
     gone.link.reset();
+    gone.suspected = true;
+    ++suspicions;
     return;
   }
   lose(gone, loss_cause::link_closed, "its link is closed");

@@ -38,6 +38,14 @@ bool core::state::collected(time_ns now) const {
   return now - collecting_since > (most ? 1 : 2) * options.heartbeat_timeout;
 }
 
+bool core::state::is_shown_live(const member& m) const {
+  return published && std::any_of(published->workers.begin(), published->workers.end(),
+                                  [&](const transport::snapshot_worker& w) {
+                                    return w.live && w.worker == m.id &&
+                                           w.incarnation == m.told.incarnation;
+                                  });
+}
+
 void core::state::publish_if_due(time_ns now) {
   if (ended || starting || !plan) return;
   // What a loss or a return changes shows only once its epoch is durable.
@@ -65,6 +73,9 @@ void core::state::publish_if_due(time_ns now) {
   published = make_snapshot();
   count_replicas();
   if (std::exchange(collecting, false)) {
+    for (const auto& [name, m] : members) {
+      if (m.live()) end_sessions_without(m);
+    }
     for (auto& [id, s] : sessions) s.lease_until = std::max(s.lease_until, now + options.lease);
     for (auto& [name, m] : members) {  // too late for the start's epoch: taken in by one of its own
       if (m.at != member_stage::committing) continue;

@@ -38,7 +38,8 @@ struct core::state {
   effects out;
   bool ended = false;
   time_ns step_time = 0;      // of the step that runs
-  time_ns patient_until = 0;  // after a stop of this process: links that close may come back
+  time_ns woke_at = 0;        // after the last stop of this process
+  time_ns patient_until = 0;  // until then links that close because of it may come back
 
   // --- core.cpp ---
   void start(time_ns now);
@@ -205,6 +206,7 @@ struct core::state {
   void learn_sources(member& from, time_ns now);
   void send_missing_sources(member& to);
   bool has_every_source(const member& m) const;
+  void end_sessions_without(const member& m);
   expected<void> check(const session& s, const attach_session& e) const;
 
   // --- adapters.cpp ---
@@ -235,6 +237,7 @@ struct core::state {
   std::vector<std::string> lost_texts;  // the first few, for people
   void publish_if_due(time_ns now);
   bool collected(time_ns now) const;
+  bool is_shown_live(const member& m) const;
   std::vector<std::vector<std::uint32_t>> units_of_plan_file();
   transport::snapshot_ptr make_snapshot() const;
   void count_replicas();

@@ -115,6 +115,7 @@ void core::state::try_serve(member& m, time_ns now) {
   if (!has_every_source(m) && now - m.since < options.attach_limit) return;
   // One that cannot have an adapter serves without: the adapter goes off the list instead.
   if (!has_settled_adapters(m) && now - m.since < options.adapter_limit) return;
+  end_sessions_without(m);
   m.at = member_stage::serving;
   m.since = now;
 }

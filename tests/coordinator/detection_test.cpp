@@ -165,6 +165,31 @@ TEST(coordinator_detection, one_that_does_not_return_after_a_stop_is_lost_in_the
   EXPECT_FALSE(b.is_live(0));
 }
 
+TEST(coordinator_detection, one_that_beat_after_a_stop_is_lost_with_its_link) {
+  bench b(3);
+  serve_three(b);
+  b.now += 10 * k_second;
+  b.wait(300 * k_millisecond);
+  b.lose_link("c");
+  EXPECT_FALSE(b.is_live(2));
+}
+
+TEST(coordinator_detection, sources_are_told_to_avoid_one_that_is_awaited_after_a_stop) {
+  bench b(3);
+  serve_three(b);
+  b.wait(200 * k_millisecond);
+  b.forget();
+  b.now += 10 * k_second;
+  b.lose_link("c");  // dead, or on its way back
+  ASSERT_EQ(b.all<tell_suspicion>().size(), 1u);
+  const auto& told = b.all<tell_suspicion>().back().suspicion->workers;
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].incarnation, incarnation_of(b, "c"));
+  EXPECT_TRUE(b.is_live(2));
+  b.connect("c");
+  EXPECT_TRUE(b.all<tell_suspicion>().back().suspicion->workers.empty());
+}
+
 TEST(coordinator_detection, an_old_beat_said_again_keeps_nobody_alive) {
   bench b(3);
   serve_three(b);

@@ -138,6 +138,22 @@ TEST(coordinator_sessions, a_worker_lost_meanwhile_does_not_block_an_attach) {
   EXPECT_TRUE(b.all<answer_done>()[0].result.has_value());
 }
 
+TEST(coordinator_sessions, a_lost_worker_blocks_an_attach_while_sources_are_shown_it) {
+  bench b;
+  b.serve();
+  b.processes.at("b").attaches = false;
+  const session_grant g = b.open();
+  b.step(b.attach_of(g, 2));
+  b.disk_answers = false;
+  b.lose_link("b");
+  EXPECT_TRUE(b.all<answer_done>().empty());
+  b.disk_answers = true;
+  b.acknowledge();
+  EXPECT_FALSE(b.is_live(1));
+  ASSERT_EQ(b.all<answer_done>().size(), 1u);
+  EXPECT_TRUE(b.all<answer_done>()[0].result.has_value());
+}
+
 TEST(coordinator_sessions, an_attach_that_a_worker_never_answers_ends_in_time_and_is_withdrawn) {
   bench b;
   b.options.lease = 10 * k_second;
@@ -210,6 +226,45 @@ TEST(coordinator_sessions, a_returning_worker_gets_every_source_before_it_is_unm
   b.say("b",
         control::source_attached{incarnation_id(22), g.source, incarnation_id(7001), true, ""});
   EXPECT_TRUE(b.is_live(1));
+}
+
+TEST(coordinator_sessions, a_returning_worker_that_refused_a_source_is_asked_again) {
+  bench b;
+  b.options.lease = 10 * k_second;
+  b.serve();
+  const session_grant g = b.open();
+  b.step(b.attach_of(g, 2));
+  b.lose_link("b");
+  b.add("b", 22).attaches = false;
+  b.connect("b");
+  const control::source_attached refusal{incarnation_id(22), g.source, incarnation_id(7001), false,
+                                         "no memory"};
+  b.say("b", refusal);
+  EXPECT_FALSE(b.is_live(1));
+  b.processes.at("b").attaches = true;
+  b.wait(b.options.heartbeat_timeout + 200 * k_millisecond);
+  EXPECT_TRUE(b.is_live(1));
+  EXPECT_TRUE(b.all<session_ended>().empty());
+}
+
+TEST(coordinator_sessions, nobody_routes_to_a_worker_that_has_not_got_its_source) {
+  bench b;
+  b.options.lease = 10 * k_second;
+  b.serve();
+  const session_grant g = b.open();
+  b.step(b.attach_of(g, 2));
+  const session_grant other = b.open(3);  // without a source
+  b.lose_link("b");
+  b.add("b", 22).attaches = false;
+  b.connect("b");
+  b.wait(b.options.attach_limit - 100 * k_millisecond);
+  EXPECT_FALSE(b.is_live(1));
+  b.wait(200 * k_millisecond);
+  EXPECT_TRUE(b.is_live(1));
+  ASSERT_EQ(b.all<session_ended>().size(), 1u);
+  EXPECT_EQ(b.all<session_ended>()[0].session, g.session);
+  EXPECT_EQ(b.all<session_ended>()[0].why.text, "worker 1 cannot attach the source");
+  EXPECT_EQ(b.view().sessions.size(), 1u);
 }
 
 // --- leases ---

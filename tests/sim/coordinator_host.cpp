@@ -1,6 +1,8 @@
 // The shell around the coordinator's core: disk, links and clients as models, and what must hold of
 // every effect.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "tests/sim/world.hpp"
@@ -26,6 +28,10 @@ void world::start_coordinator() {
   ++head_.life;
   head_.frozen_until = 0;
   head_.steady_since = clock_.now();
+  head_.stopped_since = 0;
+  head_.woke_at = 0;
+  head_.heard.clear();
+  head_.joined.clear();
   head_.newest = nullptr;
   head_.suspicion = nullptr;
   head_.disk_failed = false;
@@ -127,7 +133,7 @@ bool world::apply(const effect& e) {
     check_lapsed(*ended);
     for (std::size_t s = 0; s < services_.size(); ++s) {
       if (services_[s].connected_life != head_.life) continue;
-      clock_.after(hop(), [this, s, life = services_[s].life, session = ended->session] {
+      clock_.at(told(s), [this, s, life = services_[s].life, session = ended->session] {
         in_service(s, life, [this, s, session] {
           if (services_[s].session == session) session_over(s);
         });
@@ -174,7 +180,8 @@ void world::check_published(const transport::routing_snapshot& s) {
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const transport::snapshot_worker& shown = s.workers[i];
     if (shown.live) {
-      check(head_.seen.contains(shown.incarnation), "routes to a worker whose link is closed");
+      check(head_.seen.contains(shown.incarnation) || may_be_awaited(shown),
+            "routes to a worker whose link is closed");
       const worker_host* host = find_worker(shown.incarnation);
       check(host == nullptr || (host->serving && host->serving->generation == s.generation &&
                                 host->serving->plan == s.plan),
@@ -204,9 +211,32 @@ void world::check_published(const transport::routing_snapshot& s) {
   }
 }
 
-// Who becomes routable has every attached source, unless a fault kept one from it past the limit.
+// When the coordinator last went on after a stop that it noticed; 0 = it never did.
+time_ns world::last_wake() const {
+  const bool over = head_.stopped_since != 0 && clock_.now() >= head_.steady_since;
+  const bool noticed = head_.steady_since - head_.stopped_since >=
+                       head_options_.heartbeat_timeout - head_options_.heartbeat_interval;
+  return over && noticed ? head_.steady_since : head_.woke_at;
+}
+
+// Whom sources route to may be without a link for a while after the coordinator was stopped: it
+// gave the coordinator up meanwhile. Nobody becomes routable that way, and who may route elsewhere
+// is told to.
+bool world::may_be_awaited(const transport::snapshot_worker& shown) const {
+  const time_ns woke = last_wake();
+  const duration_ns beat = head_options_.heartbeat_interval;
+  if (woke == 0 || clock_.now() - woke > head_options_.rejoin_limit + beat) return false;
+  const auto heard = head_.heard.find(shown.incarnation);
+  if (heard != head_.heard.end() && heard->second > woke + 4 * beat) return false;
+  if (!last_published_) return false;
+  const auto& before = last_published_->workers;
+  return std::any_of(before.begin(), before.end(), [&](const transport::snapshot_worker& w) {
+    return w.live && w.worker == shown.worker && w.incarnation == shown.incarnation;
+  });
+}
+
+// Who becomes routable has every attached source.
 void world::check_newly_live(const transport::routing_snapshot& s) {
-  if (rates_.lose + rates_.damage + rates_.attach_refused > 0) return;
   const tier_view view = head_.core->view(clock_.now());
   for (std::size_t i = 0; i < s.workers.size(); ++i) {
     const transport::snapshot_worker& shown = s.workers[i];
@@ -299,22 +329,34 @@ void world::check_lapsed(const session_ended& ended) {
 void world::check_detection() {
   if (head_.newest == nullptr || rates_.disk_fails > 0) return;
   const duration_ns timeout = head_options_.heartbeat_timeout;
-  std::size_t others = 0;  // that may be silent too
-  for (const worker_host& host : workers_) {
-    const bool still = clock_.now() < std::max(host.frozen_until, host.stuck_until);
-    others += !host.up || still || host.touched ? 1 : 0;
-  }
-  const bool alone = others <= 1 && workers_.size() > 2;
-  const duration_ns limit = (alone ? timeout : 2 * timeout) + 180 * k_millisecond;
+  // By when it is left out. It counts as one of several if another one may have been found silent
+  // since, though that one goes on by now.
+  const auto limit_of = [&](time_ns since) {
+    const time_ns silent_from = since - 2 * head_options_.heartbeat_interval;
+    const auto silent = std::count_if(workers_.begin(), workers_.end(), [&](const worker_host& w) {
+      return !w.up || w.touched || silent_from < std::max(w.frozen_until, w.stuck_until);
+    });
+    const bool alone = silent <= 1 && workers_.size() > 2;
+    // Its last beat that counts, the coordinator's turn, and the epoch's way to the disk.
+    return (alone ? timeout : 2 * timeout) + 2 * head_options_.heartbeat_interval +
+           50 * k_millisecond;
+  };
   for (const transport::snapshot_worker& shown : head_.newest->workers) {
     const worker_host* host = shown.live ? find_worker(shown.incarnation) : nullptr;
     if (host == nullptr) continue;
     const bool frozen = clock_.now() < host->frozen_until;
     const bool stuck = clock_.now() < host->stuck_until && host->computing;
     if (!frozen && !stuck) continue;
-    const time_ns since = std::max(frozen ? host->still_since : host->busy_since,
-                                   std::max(host->still_since, head_.steady_since));
-    check(clock_.now() < since || clock_.now() - since <= limit, [&] {
+    if (!head_.seen.contains(shown.incarnation) && may_be_awaited(shown)) continue;
+    const time_ns stuck_since = std::max(host->busy_since, host->stuck_since);
+    const time_ns still_since = !stuck    ? host->frozen_since
+                                : !frozen ? stuck_since
+                                          : std::min(host->frozen_since, stuck_since);
+    // A link that broke meanwhile took with it what its beats had shown.
+    const auto joined = head_.joined.find(host->incarnation);
+    const time_ns met = joined == head_.joined.end() ? 0 : joined->second;
+    const time_ns since = std::max({still_since, head_.steady_since, met});
+    check(clock_.now() < since || clock_.now() - since <= limit_of(since), [&] {
       return fmt::format("{} stands still for {} ms and is routed to", host->name,
                          (clock_.now() - since) / k_millisecond);
     });

@@ -59,6 +59,11 @@ void world::to_coordinator(link& l, const control::message& m) {
         if (!got || !got->has_value()) continue;
         if (const auto* hello = std::get_if<control::hello>(&**got)) {
           head_.seen[hello->incarnation] = number;
+          head_.heard[hello->incarnation] = head_.joined[hello->incarnation] = clock_.now();
+        }
+        const auto* beat = std::get_if<control::heartbeat>(&**got);
+        if (beat != nullptr && beat->oldest_batch_ns == 0) {
+          head_.heard[beat->incarnation] = clock_.now();
         }
         trace([&] {
           return fmt::format("link {} to coordinator: kind {}", number, (*got)->index() + 1);

@@ -1,6 +1,8 @@
 // Attention services: they open a session, attach its source half, and keep its lease and what
 // their link shows them: snapshots and suspicions. Their calls are in service_calls.cpp.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "tests/sim/world.hpp"
@@ -14,6 +16,13 @@ namespace {
 constexpr duration_ns k_turn = 50 * k_millisecond;
 
 }  // namespace
+
+// When what the coordinator says now reaches a service: in order, as on its one connection.
+time_ns world::told(std::size_t s) {
+  time_ns& last = services_[s].told_at;
+  last = std::max(last + 1, clock_.now() + hop());
+  return last;
+}
 
 duration_ns world::hop() { return dice_.between(20 * k_microsecond, k_millisecond); }
 
@@ -121,7 +130,7 @@ void world::service_turn(std::size_t s, std::uint64_t life) {
 }
 
 void world::tell_snapshot(std::size_t s, transport::snapshot_ptr snapshot) {
-  clock_.after(hop(), [this, s, life = services_[s].life, snapshot = std::move(snapshot)] {
+  clock_.at(told(s), [this, s, life = services_[s].life, snapshot = std::move(snapshot)] {
     in_service(s, life, [this, s, snapshot] {
       service_host& host = services_[s];
       if (!host.snapshot || transport::is_newer(*snapshot, *host.snapshot)) {
@@ -134,7 +143,7 @@ void world::tell_snapshot(std::size_t s, transport::snapshot_ptr snapshot) {
 }
 
 void world::tell_suspicion(std::size_t s, transport::suspicion_ptr suspicion) {
-  clock_.after(hop(), [this, s, life = services_[s].life, suspicion = std::move(suspicion)] {
+  clock_.at(told(s), [this, s, life = services_[s].life, suspicion = std::move(suspicion)] {
     in_service(s, life, [this, s, suspicion] {
       services_[s].suspicion = suspicion;
       services_[s].suspicion_at = clock_.now();
@@ -169,7 +178,7 @@ void world::answer(request_token token, const expected<session_grant>& grant) {
       check(granted_.insert(grant->session).second, "a session id was given twice");
       check_tenant(fmt::format("service-{}", s));
     }
-    clock_.after(hop(), [this, s, life = services_[s].life, token, grant] {
+    clock_.at(told(s), [this, s, life = services_[s].life, token, grant] {
       in_service(s, life, [this, s, token, grant] {
         service_host& host = services_[s];
         if (host.awaited != token) return;
@@ -203,7 +212,7 @@ void world::answer(request_token token, const expected<void>& result) {
     if (services_[s].phase == service_phase::attaching && result) {
       check_attached(*services_[s].session);
     }
-    clock_.after(hop(), [this, s, life = services_[s].life, token, ok = result.has_value()] {
+    clock_.at(told(s), [this, s, life = services_[s].life, token, ok = result.has_value()] {
       in_service(s, life, [this, s, token, ok] {
         service_host& host = services_[s];
         if (host.awaited != token) return;

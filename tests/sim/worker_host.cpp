@@ -37,6 +37,9 @@ void world::freeze_worker(std::size_t w, time_ns worker_host::*until) {
   worker_host& host = workers_[w];
   const bool turns = clock_.now() >= std::max(host.frozen_until, host.stuck_until);
   if (turns) host.still_since = clock_.now();
+  if (clock_.now() >= host.*until) {
+    (until == &worker_host::frozen_until ? host.frozen_since : host.stuck_since) = clock_.now();
+  }
   host.was_still = true;
   host.*until = std::max(host.*until, clock_.now() + dice_.below(2 * k_second));
 }
@@ -214,14 +217,18 @@ void world::apply(std::size_t w, effect& e) {
     }
   } else if (auto* r = std::get_if<load_adapter>(&e)) {
     const bool loaded = !dice_.chance(rates_.adapter_fails);
-    clock_.after(dice_.below(30 * k_millisecond), [this, w, life, held = r->adapter, loaded] {
+    host.loader_until = std::max(host.loader_until, clock_.now()) + dice_.below(30 * k_millisecond);
+    clock_.at(host.loader_until, [this, w, life, held = r->adapter, loaded] {
       in_worker(w, life, [this, w, held, loaded] {
         if (loaded) workers_[w].adapters[held.adapter] = held.path;
         step_worker(w, adapter_load_done{held, loaded, loaded ? "" : "no such file"});
       });
     });
   } else if (auto* o = std::get_if<drop_adapter>(&e)) {
-    host.adapters.erase(o->adapter);
+    host.loader_until = std::max(host.loader_until, clock_.now());
+    clock_.at(host.loader_until, [this, w, life, id = o->adapter] {
+      in_worker(w, life, [this, w, id] { workers_[w].adapters.erase(id); });
+    });
   } else if (std::holds_alternative<drain_engine>(e)) {
     host.ending = true;
     clock_.after(dice_.below(200 * k_millisecond), [this, w, life] {

@@ -101,6 +101,10 @@ class world final {
     bool up = false;
     time_ns frozen_until = 0;
     time_ns steady_since = 0;  // when it began or went on
+    time_ns woke_at = 0;       // after an earlier stop that was long enough to be noticed
+    std::map<incarnation_id, time_ns> heard;   // last, with nothing to compute
+    std::map<incarnation_id, time_ns> joined;  // when its last hello came
+    time_ns stopped_since = 0;                 // when it was frozen before that; 0 = never
     std::optional<coordinator::record> disk;
     std::optional<coordinator::write_record> writing;
     bool disk_failed = false;
@@ -122,6 +126,8 @@ class world final {
   void in_coordinator(std::uint64_t life, std::function<void()> what);
   void check_published(const transport::routing_snapshot& s);
   void check_newly_live(const transport::routing_snapshot& s);
+  time_ns last_wake() const;
+  bool may_be_awaited(const transport::snapshot_worker& shown) const;
   void check_attached(session_id session);
   void check_left_out(const transport::routing_snapshot& s);
   void check_lapsed(const coordinator::session_ended& ended);
@@ -156,6 +162,7 @@ class world final {
     std::optional<held_plan> serving;
     std::map<source_id, attached> sources;
     std::map<std::uint32_t, std::string> adapters;  // id -> path, as the engine computes with it
+    time_ns loader_until = 0;                       // adapters are read and dropped one by one
     // --- data plane and engine (engine_model.cpp) ---
     wire::endpoint_id endpoint = 0;
     std::unique_ptr<transport::WorkerHalf> half;
@@ -166,9 +173,11 @@ class world final {
     time_ns cut_up_until = 0;    // what it says to the coordinator is lost
     time_ns cut_down_until = 0;  // what the coordinator says to it is lost
     time_ns cut_down_since = 0;
-    time_ns still_since = 0;  // when it was frozen or stuck last
-    bool was_still = false;   // ever
-    bool touched = false;     // another fault befell this process: it may be left out for a while
+    time_ns still_since = 0;  // when it began to be frozen or stuck, or one after the other
+    time_ns frozen_since = 0;
+    time_ns stuck_since = 0;
+    bool was_still = false;  // ever
+    bool touched = false;    // another fault befell this process: it may be left out for a while
     std::uint64_t tick = 0;
     std::uint64_t rows = 0;
     epoch_number epoch;  // the highest seen so far
@@ -198,6 +207,7 @@ class world final {
     time_ns frozen_until = 0;
     std::uint64_t connected_life = 0;  // of the coordinator, 0 = not connected
     time_ns connected_at = 0;
+    time_ns told_at = 0;       // when the coordinator's last word reaches it
     time_ns snapshot_at = 0;   // when it learnt of its newest snapshot
     time_ns suspicion_at = 0;  // and of its newest suspicion
     service_phase phase = service_phase::idle;
@@ -242,6 +252,7 @@ class world final {
   void judge(std::size_t s, const call& c, const expected<void>& ended);
   void judge_timeout(std::size_t s, const call& c);
   duration_ns hop();
+  time_ns told(std::size_t s);
 
   // --- adapters (world.cpp): somebody loads and drops them ---
   void change_adapters();

@@ -112,6 +112,23 @@ TEST_F(worker_side, tells_once_that_a_source_waits_no_more_for_rows_that_are_her
   EXPECT_FALSE(table.take_given_up(ticket));
 }
 
+TEST_F(worker_side, calls_given_up_that_nobody_asks_about_take_no_room) {
+  worker_table::outgoing out;
+  for (std::uint32_t stamp = 1; stamp < 4096; ++stamp) {
+    wire_header h = good_dispatch();
+    h.stamp = stamp;
+    table.landed(admit(h).place, true, 0);
+    arrival a;
+    ASSERT_TRUE(table.take(a));
+    h.kind = wire_kind::abort;
+    h.rows = h.row_bytes = 0;
+    h.payload_bytes = 0;
+    EXPECT_FALSE(admit(h).admitted);
+    ASSERT_EQ(table.give_back(a.ticket, 0, status::ok, 0, 0, out), comm_status::ok);
+    table.sent(a.ticket, 0);
+  }
+}
+
 TEST_F(worker_side, drops_strangers_before_it_looks_at_sizes) {
   const auto with = [](auto edit) {
     wire_header h = good_dispatch();

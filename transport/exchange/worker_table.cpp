@@ -181,6 +181,11 @@ void worker_table::give_up(source_pair& pair, std::uint32_t stamp) {
   const bool here = x.state == arrival_state::arrived || x.state == arrival_state::held;
   if (x.stamp != stamp || !here || x.given_up || x.refusal != status::ok) return;
   x.given_up = true;
+  // Those that were given back before anybody asked make room: one word a bank is left.
+  given_up_.remove_if([&](arrival_ticket ticket) {
+    const held_rows* told = find(ticket);
+    return told == nullptr || told->state == arrival_state::free;
+  });
   given_up_.push(x.ticket);
 }
 

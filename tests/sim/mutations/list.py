@@ -40,7 +40,8 @@ MUTATIONS = (
      "s->shares = eplb::shares::over_live", "live.assign(live.size(), true);\n  s->shares = eplb::shares::over_live"),
     # --- sources and sessions ---
     ("attach_not_awaited", COORDINATOR + "attachments.cpp",
-     "return !m.second.live() || m.second.has_attached(s.source, s.attachment->incarnation);",
+     "return (!m.second.live() && !is_shown_live(m.second)) ||\n             "
+     "m.second.has_attached(s.source, s.attachment->incarnation);",
      "return m.first != \"\";"),
     ("repeated_attach_counts_for_all", COORDINATOR + "attachments.cpp",
      "  from.attached[m.source] = m.incarnation;\n  try_serve",
@@ -76,7 +77,7 @@ MUTATIONS = (
     ("own_stop_held_against_workers", COORDINATOR + "core.cpp",
      "for (auto& [name, m] : members) m.heard_at = now;", ""),
     ("impatient_after_its_own_stop", COORDINATOR + "members.cpp",
-     "if (gone.live() && now < patient_until) {", "if (false) {"),
+     "if (gone.live() && known && now < patient_until && !beat_since) {", "if (false) {"),
     ("worker_lease_never_lapses", WORKER + "beats.cpp",
      "joined && now - lease_from < options.heartbeat_timeout;", "joined;"),
     # --- source half and data plane ---

@@ -321,6 +321,25 @@ TEST(source_failure, other_micro_batches_end_right_when_one_fails) {
   }
 }
 
+TEST(source_failure, a_worker_that_a_restarted_coordinator_has_not_met_stays_attached) {
+  session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
+  const inputs in(rig.shape, 16, 1);
+  ASSERT_TRUE(rig.session->step_begin(false));
+  ASSERT_TRUE(rig.forward(in));
+  auto unmet = make_snapshot(rig.shape, 1, 2, {true, false, true});
+  unmet.workers[1].incarnation = incarnation_id();
+  rig.publish(std::move(unmet));
+  ASSERT_TRUE(rig.session->step_begin(false));
+  ASSERT_TRUE(rig.forward(in));
+  rig.publish(make_snapshot(rig.shape, 1, 3));
+  ASSERT_TRUE(rig.session->step_begin(false));
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.carrier.workers[2].attached, 1u);
+  EXPECT_EQ(rig.carrier.workers[2].exchanges, 2u);
+}
+
 TEST(source_failure, late_banks_stop_only_calls_that_need_the_worker) {
   const tier_shape shape{.workers = 2, .slots_per_worker = 4};
   session_rig rig(shape);

@@ -96,6 +96,44 @@ TEST(source_suspect, a_call_that_only_the_suspect_can_serve_waits_for_it) {
   EXPECT_EQ(rig.session->last_times().replays, 0u);
 }
 
+TEST(source_suspect, a_chunk_whose_turn_comes_after_the_suspicion_does_not_wait_for_the_suspect) {
+  word coordinator;
+  session_rig rig(three_replicas(),
+                  coordinator.wish({.rows_per_chunk_max = 4, .call_deadline = 3 * k_second}));
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[1].acts = behaviour::silent;
+  rig.carrier.workers[2] = {.acts = behaviour::silent, .answers_first = 2};  // as many as banks
+  const inputs in(rig.shape, 16, 1);
+  std::size_t turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (++turns == 3) coordinator.suspect(*rig.newest, {1});  // nothing waits for it yet
+    if (turns == 6) rig.carrier.workers[1].acts = behaviour::answer;
+  };
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+}
+
+TEST(source_suspect, a_replica_that_came_after_the_call_was_sent_serves_it) {
+  word coordinator;
+  session_rig rig(three_replicas(), coordinator.wish(), [](transport::routing_snapshot& first) {
+    first = make_snapshot(three_replicas(), 1, 1, {true, false, false});
+  });
+  coordinator.suspect(*rig.newest, {0});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[1].acts = behaviour::silent;
+  int turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (++turns == 3) rig.publish(make_snapshot(three_replicas(), 1, 2, {true, false, true}));
+  };
+  const inputs in(rig.shape, 16, 1);
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.session->last_times().replays, 1u);
+  EXPECT_GT(rig.carrier.workers[3].exchanges, 0u);
+}
+
 TEST(source_suspect, an_earlier_process_of_a_worker_says_nothing_about_this_one) {
   word coordinator;
   session_rig rig(three_replicas(), coordinator.wish());
@@ -126,6 +164,35 @@ TEST(source_suspect, a_suspicion_that_is_taken_back_meanwhile_fails_no_call) {
   const auto ended = rig.session->collect(1, rig.result_to(out, 16));
   ASSERT_TRUE(ended) << ended.error().text;
   expect_bits(out, in.exact(rig.shape));
+}
+
+TEST(source_suspect, a_call_is_tried_again_while_its_caller_waits_for_another_one) {
+  word coordinator;
+  session_rig rig({.workers = 2, .slots_per_worker = 8},
+                  coordinator.wish({.micro_batches = 2, .call_deadline = 200 * k_millisecond}));
+  ASSERT_TRUE(rig.session->step_begin(false));
+  for (const std::uint16_t w : {1, 2}) rig.carrier.workers[w].acts = behaviour::silent;
+  const inputs in(rig.shape, 16, 1);
+  ASSERT_TRUE(rig.session->submit(rig.call_of(inputs(rig.shape, 1, 2))));
+  layer_call other = rig.call_of(in);
+  other.micro_batch = 1;
+  other.deadline = k_ample;
+  ASSERT_TRUE(rig.session->submit(other));
+  int turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (++turns == 3) coordinator.suspect(*rig.newest, {1});
+    const auto& keys = rig.carrier.keys;
+    const bool sent = std::any_of(keys.begin(), keys.end(), [](const auto& key) {
+      return key.micro_batch == 1 && key.attempt > 0;
+    });
+    if (sent) rig.carrier.workers[1].acts = behaviour::answer;
+  };
+  for (const std::uint16_t u : std::initializer_list<std::uint16_t>{0, 1}) {
+    std::vector<float> out;
+    const auto ended = rig.session->collect(u, rig.result_to(out, u == 0 ? 1 : 16));
+    ASSERT_TRUE(ended) << ended.error().text;
+    if (u == 1) expect_bits(out, in.exact(rig.shape));
+  }
 }
 
 TEST(source_suspect, a_call_is_given_up_at_most_so_often_as_replays_are_allowed) {

@@ -114,7 +114,10 @@ void session::adopt(transport::snapshot_ptr next) {
     }
   }
   workers_.adopt(*next, *half_);
-  if (next != snapshot_) late_ = 0;
+  if (next != snapshot_) {
+    late_ = 0;
+    for (clocked& c : tickets_) c.asked_of = 0;
+  }
   snapshot_ = std::move(next);
   suspicion_ = nullptr;  // its spans are to be found anew
   look_for_suspects();
@@ -150,17 +153,26 @@ worker_mask session::avoided(time_ns now) const noexcept {
   return suspects_ | (now < late_until_ ? late_ : 0);
 }
 
-// Gives up calls that wait for a suspect, where all of their rows have another replica: collect()
-// tries them again there. Only once for the same suspects, and never for a call that would fail.
+// Gives up calls that wait for a suspect, where all of their rows have another replica by now:
+// collect() tries them again there. A call that would fail goes on waiting, until other workers are
+// suspect or serve.
 void session::steer(time_ns now) {
+  const auto owing = [this](const clocked& c, worker_mask avoid) {
+    return c.call.outstanding() && !c.call.failure() ? c.call.awaited() & avoid : 0;
+  };
+  if (std::none_of(tickets_.begin(), tickets_.end(),
+                   [&](const clocked& c) { return owing(c, avoided(now)) != 0; })) {
+    return;
+  }
+  adopt_newest_revision();  // a replica may serve that did not when they were sent
   const worker_mask avoid = avoided(now);
   for (clocked& c : tickets_) {
-    if (!c.call.outstanding() || c.call.failure() || c.asked_of == avoid) continue;
+    const worker_mask late = owing(c, avoid);
+    if (late == 0 || c.asked_of == avoid) continue;
     c.asked_of = avoid;
-    const worker_mask owing = c.call.awaited() & avoid;
-    if (owing == 0 || c.times.replays >= options_.replays_max) continue;
-    if (!c.call.can_avoid(workers_, avoid)) continue;
-    c.call.fail_late_of(static_cast<std::size_t>(std::countr_zero(owing)), workers_);
+    if (c.times.replays >= options_.replays_max) continue;
+    if (!c.call.can_avoid(*snapshot_, workers_, avoid)) continue;
+    c.call.fail_late_of(static_cast<std::size_t>(std::countr_zero(late)), workers_);
     c.steered = true;
   }
 }
@@ -452,6 +464,7 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
       return finish(c, result);
     }
     if (!c.call.failure()) await(c.deadline);
+    replay_others(c);
     if (!c.call.failure()) continue;
     record_failure(c);
     expected<void> chosen;
@@ -551,15 +564,31 @@ bool session::can_replay(const clocked& c, const transport::routing_snapshot& ne
   return before->incarnation != after->incarnation;
 }
 
-bool session::replay(clocked& c, expected<void>& chosen) {
-  const call_failure failure = c.call.failure();
-  if (failure.kind == failure_kind::lost) workers_.mark_broken(failure.worker);
+bool session::may_replay(const clocked& c) const noexcept {
+  const call_failure& failure = c.call.failure();
   const bool by_loss =
       failure.kind == failure_kind::lost || failure.kind == failure_kind::late ||
       (failure.kind == failure_kind::refused && failure.answered == status::unavailable);
-  if (!by_loss || c.times.replays >= options_.replays_max || attempt_ == k_attempt_max) {
-    return false;
+  return by_loss && c.times.replays < options_.replays_max && attempt_ < k_attempt_max;
+}
+
+// The caller waits for another call. One that can be tried again at once is, as its time passes
+// too.
+void session::replay_others(const clocked& collected) {
+  for (clocked& c : tickets_) {
+    if (&c == &collected || !c.call.outstanding() || !may_replay(c)) continue;
+    if (!c.steered && !can_replay(c, *snapshot_)) continue;
+    if (monotonic_now() >= c.deadline || !c.call.can_avoid(*snapshot_, workers_, 0)) continue;
+    record_failure(c);
+    expected<void> chosen;
+    static_cast<void>(replay(c, chosen));
   }
+}
+
+bool session::replay(clocked& c, expected<void>& chosen) {
+  const call_failure failure = c.call.failure();
+  if (failure.kind == failure_kind::lost) workers_.mark_broken(failure.worker);
+  if (!may_replay(c)) return false;
   c.call.abandon(*half_);
   transport::snapshot_ptr next = snapshot_;
   for (;;) {

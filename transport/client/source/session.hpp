@@ -52,7 +52,7 @@ class session final : public source_session {
     time_ns sent = 0;     // when submit() ended
     time_ns stalled = 0;  // since when a chunk waits for a bank; 0 = none does
     std::uint32_t first_chunk = 0;
-    worker_mask asked_of = 0;  // suspects for whom steering was considered
+    worker_mask asked_of = 0;  // suspects that it could not be kept from under snapshot_
     bool steered = false;      // given up for a suspect's sake: to be tried again in any case
     call_times times;
   };
@@ -69,6 +69,8 @@ class session final : public source_session {
   void await(time_ns deadline);
   expected<void> finish(clocked& c, const layer_result& result);
   bool can_replay(const clocked& c, const transport::routing_snapshot& next) const noexcept;
+  bool may_replay(const clocked& c) const noexcept;
+  void replay_others(const clocked& collected);
   bool replay(clocked& c, expected<void>& chosen);
   error error_of(const clocked& c, time_ns now) const;
   expected<void> take_credit();

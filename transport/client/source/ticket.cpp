@@ -77,9 +77,10 @@ expected<void> ticket::choose(transport::snapshot_ptr snapshot, const worker_tab
   return {};
 }
 
-bool ticket::can_avoid(const worker_table& workers, worker_mask avoid) const noexcept {
-  const int layer_index = snapshot_->placement.index_of(key_.layer);
-  return rows_.can_avoid(*snapshot_, workers, static_cast<std::size_t>(layer_index), avoid);
+bool ticket::can_avoid(const transport::routing_snapshot& snapshot, const worker_table& workers,
+                       worker_mask avoid) const noexcept {
+  const int layer_index = snapshot.placement.index_of(key_.layer);
+  return rows_.can_avoid(snapshot, workers, static_cast<std::size_t>(layer_index), avoid);
 }
 
 ticket::flight* ticket::free_flight() noexcept {

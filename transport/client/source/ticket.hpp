@@ -82,8 +82,10 @@ class ticket final {
   expected<void> choose(transport::snapshot_ptr snapshot, const worker_table& workers,
                         const transport::exchange_key& key, source_id source,
                         std::uint32_t first_chunk, worker_mask avoid = 0);
-  // Whether every row of it has a live replica outside of these spans.
-  bool can_avoid(const worker_table& workers, worker_mask avoid) const noexcept;
+  // Whether every row of it has a live replica outside of these spans, by a snapshot of its
+  // generation.
+  bool can_avoid(const transport::routing_snapshot& snapshot, const worker_table& workers,
+                 worker_mask avoid) const noexcept;
 
   // Sends chunks in order until all are sent, a bank is missing, or a worker fails. A chunk takes
   // all of its banks or none, so tickets cannot block each other half way.

@@ -14,13 +14,16 @@ const transport::snapshot_worker* find_worker(const transport::routing_snapshot&
   return nullptr;
 }
 
-// A worker that is only masked stays attached: a suspicion may be taken back for the same process,
-// whose half still knows this source. It gets no rows meanwhile, since its shares are zero.
+// A worker that is only masked stays attached: it may come back as the same process, whose half
+// still knows this source and holds what was sent to it. It gets no rows meanwhile, since its
+// shares are zero. A restarted coordinator that has not met it shows no process at all.
 bool worker_table::keeps(std::size_t index,
                          const transport::routing_snapshot& next) const noexcept {
   const member& m = members_[index];
   const auto* entry = find_worker(next, m.worker);
-  return !m.broken && entry != nullptr && entry->incarnation == m.incarnation;
+  if (m.broken || entry == nullptr) return false;
+  const bool unmet = !entry->live && entry->incarnation == incarnation_id();
+  return unmet || entry->incarnation == m.incarnation;
 }
 
 bool worker_table::serves(std::size_t index,

@@ -97,7 +97,8 @@ class Watched(unittest.TestCase):
         stats = self.call_directly(50)
         self.assertEqual(50, stats.calls)
         self.assertGreater(stats.held_ns, 0)
-        self.assertGreaterEqual(stats.air_ns, stats.held_ns, "the worker held the rows longer than they were away")
+        # A worker has its rows while the source still sends the other's, so they may be held before all are in the air.
+        self.assertGreaterEqual(stats.total_ns, stats.held_ns, "the worker held the rows longer than the call took")
         self.assertGreaterEqual(stats.total_ns, stats.air_ns)
         for _ in range(3):
             self.assertEqual(0, self.forward().returncode)

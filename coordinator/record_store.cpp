@@ -13,6 +13,7 @@
 
 #include "schemas/base/assert.hpp"
 #include "schemas/base/checksum.hpp"
+#include "schemas/file/descriptor.hpp"
 
 namespace moetier::coordinator {
 namespace {
@@ -20,21 +21,6 @@ namespace {
 constexpr const char* k_names[] = {"record.0", "record.1"};
 constexpr std::size_t k_file_bytes_max = std::size_t{512} * 1024 * 1024;
 constexpr std::size_t k_sequence_bytes = 12;  // sequence and its own CRC32C, before the record
-
-class descriptor final {
- public:
-  explicit descriptor(int fd) : fd_(fd) {}
-  ~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  int get() const noexcept { return fd_; }
-  int give_up() noexcept { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 unexpected_error system_failure(const char* doing) {
   return fail(reason::state_unusable, fmt::format("{}: {}", doing, std::strerror(errno)));

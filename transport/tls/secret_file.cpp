@@ -9,24 +9,12 @@
 
 #include <fmt/format.h>
 
+#include "schemas/file/descriptor.hpp"
+
 namespace moetier::tls {
 namespace {
 
 constexpr std::size_t k_bytes_max = 1 << 20;
-
-class descriptor final {
- public:
-  explicit descriptor(int fd) : fd_(fd) {}
-  ~descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
 
 const char* words_of(int error) noexcept {
   switch (error) {

@@ -8,22 +8,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "schemas/file/descriptor.hpp"
+
 namespace moetier::http {
 namespace {
-
-class socket_owner final {
- public:
-  explicit socket_owner(int fd) : fd_(fd) {}
-  ~socket_owner() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  socket_owner(const socket_owner&) = delete;
-  socket_owner& operator=(const socket_owner&) = delete;
-  int get() const noexcept { return fd_; }
-
- private:
-  int fd_;
-};
 
 constexpr std::size_t k_answer_bytes_max = std::size_t{4} << 20;
 
@@ -35,7 +23,7 @@ std::optional<http_answer> http_get(const config::endpoint& at, const char* path
   to.sin_family = AF_INET;
   to.sin_port = htons(at.port);
   if (::inet_pton(AF_INET, at.host.c_str(), &to.sin_addr) != 1) return std::nullopt;
-  const socket_owner s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const descriptor s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience{static_cast<time_t>(limit / k_second),
                          static_cast<suseconds_t>(limit % k_second / k_microsecond)};
   ::setsockopt(s.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);

@@ -364,7 +364,8 @@ TEST_F(c_abi, takes_no_struct_whose_size_cuts_a_field) {
                                      .tenant = nullptr,
                                      .tls = nullptr,
                                      .connect_timeout_ns = 0,
-                                     .model_fingerprint = 0};
+                                     .model_fingerprint = 0,
+                                     .flight_file = nullptr};
   moetier_service* none = nullptr;
   const auto refused = abi::open_service(&half, &none, world_of(tier));
   ASSERT_FALSE(refused);

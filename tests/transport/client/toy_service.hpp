@@ -121,7 +121,8 @@ inline moetier_service_options at_tier() {
           .tenant = nullptr,
           .tls = nullptr,
           .connect_timeout_ns = 0,
-          .model_fingerprint = 0};
+          .model_fingerprint = 0,
+          .flight_file = nullptr};
 }
 
 template <class T>

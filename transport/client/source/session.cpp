@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include "schemas/base/assert.hpp"
-#include "schemas/base/mix.hpp"
-#include "transport/time_needed.hpp"
+#include "transport/client/source/call_error.hpp"
+#include "transport/client/source/call_replay.hpp"
 
 namespace moetier::client {
 namespace {
@@ -19,8 +19,6 @@ constexpr duration_ns k_deadline_max = 3600 * k_second;
 // While a call waits, how long the carrier sleeps at most and how often newer snapshots are looked
 // for: a frozen worker is noticed by nothing else.
 constexpr duration_ns k_look_every = 2 * k_millisecond;
-// How long a worker that made a call late is avoided, unless a newer snapshot says more.
-constexpr duration_ns k_late_kept = k_second;
 constexpr std::uint8_t k_attempt_max = 255;
 
 std::uint32_t budget_us(time_ns deadline, time_ns now) noexcept {
@@ -75,6 +73,7 @@ session::session(const source_session_options& options, transport::snapshot_ptr 
       bounds_(plan.bounds),
       routers_(std::move(routers)),
       half_(std::move(half)),
+      journal_(options.waits, options.session, options.on_timeout),
       repeats_(snapshot->model.moe_layers.size()),
       charged_(options.micro_batches) {
   const row_arithmetic& arithmetic = pick_row_arithmetic(kernels::detect_cpu_features());
@@ -95,7 +94,7 @@ void session::adopt(transport::snapshot_ptr next) {
     if (workers_.serves(i, *next)) continue;
     const worker_id worker = workers_.attached_worker(i);
     const bool kept = workers_.keeps(i, *next);
-    for (clocked& c : tickets_) {
+    for (session_call& c : tickets_) {
       if (!c.call.outstanding()) continue;
       for (std::size_t s = 0; s < workers_.spans(); ++s) {
         if (workers_.worker_of(s) != worker) continue;
@@ -115,11 +114,11 @@ void session::adopt(transport::snapshot_ptr next) {
   }
   workers_.adopt(*next, *half_);
   if (next != snapshot_) {
-    late_ = 0;
-    for (clocked& c : tickets_) c.asked_of = 0;
+    avoided_.forget_late();
+    for (session_call& c : tickets_) c.asked_of = 0;
   }
   snapshot_ = std::move(next);
-  suspicion_ = nullptr;  // its spans are to be found anew
+  avoided_.renumber();
   look_for_suspects();
 }
 
@@ -133,40 +132,23 @@ void session::adopt_newest_revision() {
 // --- suspects -----------------------------------------------------------------------------------
 
 void session::look_for_suspects() {
-  if (!options_.suspicion) return;
-  transport::suspicion_ptr told = options_.suspicion();
-  if (told == suspicion_) return;
-  suspicion_ = std::move(told);
-  suspects_ = 0;
-  if (suspicion_ == nullptr) return;
-  for (const transport::suspect& suspect : suspicion_->workers) {
-    for (std::size_t s = 0; s < snapshot_->workers.size(); ++s) {
-      const transport::snapshot_worker& entry = snapshot_->workers[s];
-      if (entry.worker == suspect.worker && entry.incarnation == suspect.incarnation) {
-        suspects_ |= worker_mask{1} << s;
-      }
-    }
-  }
-}
-
-worker_mask session::avoided(time_ns now) const noexcept {
-  return suspects_ | (now < late_until_ ? late_ : 0);
+  if (options_.suspicion) avoided_.hear(options_.suspicion(), *snapshot_);
 }
 
 // Gives up calls that wait for a suspect, where all of their rows have another replica by now:
 // collect() tries them again there. A call that would fail goes on waiting, until other workers are
 // suspect or serve.
 void session::steer(time_ns now) {
-  const auto owing = [this](const clocked& c, worker_mask avoid) {
+  const auto owing = [this](const session_call& c, worker_mask avoid) {
     return c.call.outstanding() && !c.call.failure() ? c.call.awaited() & avoid : 0;
   };
   if (std::none_of(tickets_.begin(), tickets_.end(),
-                   [&](const clocked& c) { return owing(c, avoided(now)) != 0; })) {
+                   [&](const session_call& c) { return owing(c, avoided_.at(now)) != 0; })) {
     return;
   }
   adopt_newest_revision();  // a replica may serve that did not when they were sent
-  const worker_mask avoid = avoided(now);
-  for (clocked& c : tickets_) {
+  const worker_mask avoid = avoided_.at(now);
+  for (session_call& c : tickets_) {
     const worker_mask late = owing(c, avoid);
     if (late == 0 || c.asked_of == avoid) continue;
     c.asked_of = avoid;
@@ -180,8 +162,7 @@ void session::steer(time_ns now) {
 void session::note_late(worker_id worker, time_ns now) {
   for (std::size_t s = 0; s < snapshot_->workers.size(); ++s) {
     if (snapshot_->workers[s].worker != worker) continue;
-    late_ = (now < late_until_ ? late_ : 0) | worker_mask{1} << s;
-    late_until_ = now + k_late_kept;
+    avoided_.note_late(s, now);
     if (options_.report_late) options_.report_late(worker, snapshot_->workers[s].incarnation);
   }
 }
@@ -190,7 +171,7 @@ void session::note_late(worker_id worker, time_ns now) {
 
 bool session::any_outstanding() const noexcept {
   return std::any_of(tickets_.begin(), tickets_.end(),
-                     [](const clocked& c) { return c.call.outstanding(); });
+                     [](const session_call& c) { return c.call.outstanding(); });
 }
 
 expected<void> session::step_begin(bool replay) {
@@ -210,7 +191,7 @@ expected<void> session::step_begin(bool replay) {
   transport::snapshot_ptr next = options_.newest ? options_.newest() : nullptr;
   const bool is_new = next != nullptr && transport::is_newer(*next, *snapshot_);
   // One that may be avoided by now need not be waited for.
-  const bool steers = avoided(monotonic_now()) != 0;
+  const bool steers = avoided_.at(monotonic_now()) != 0;
   if (replay && poison_ && !is_new && !steers && options_.wait_newer) {
     const status code = poison_->code;
     if (code == status::timeout || code == status::stale_generation ||
@@ -272,7 +253,7 @@ expected<void> session::step_end() {
 }
 
 void session::cancel() {
-  for (clocked& c : tickets_) {
+  for (session_call& c : tickets_) {
     if (!c.call.outstanding()) continue;
     if (options_.meter != nullptr) {
       options_.meter->count_failure(status::cancelled, c.times.replays);
@@ -301,7 +282,7 @@ expected<void> session::submit(const layer_call& call) {
   const int layer_index = moe_index(snapshot_->model, call.layer);
   if (layer_index < 0) return unexpected_error(unknown_layer(call.layer, snapshot_->model));
   const auto layer_at = static_cast<std::size_t>(layer_index);
-  clocked& c = tickets_[call.micro_batch];
+  session_call& c = tickets_[call.micro_batch];
   if (c.call.outstanding()) {
     return fail(reason::sequence, "submit",
                 fmt::format("micro-batch {} has an uncollected call", call.micro_batch));
@@ -350,7 +331,7 @@ expected<void> session::submit(const layer_call& call) {
 }
 
 // Called whenever a call was tried to be sent on.
-void session::note_stall(clocked& c, time_ns now) noexcept {
+void session::note_stall(session_call& c, time_ns now) noexcept {
   const bool waits = !c.call.fully_sent() && !c.call.failure();
   if (waits && c.stalled == 0) c.stalled = now;
   if (waits || c.stalled == 0) return;
@@ -358,7 +339,7 @@ void session::note_stall(clocked& c, time_ns now) noexcept {
   c.stalled = 0;
 }
 
-expected<void> session::choose(clocked& c) {
+expected<void> session::choose(session_call& c) {
   const transport::exchange_key key{.session = options_.session,
                                     .step = step_,
                                     .attempt = attempt_,
@@ -372,7 +353,7 @@ expected<void> session::choose(clocked& c) {
                                     .resolution_id = snapshot_->resolution_id,
                                     .return_mode = static_cast<std::uint8_t>(options_.mode)};
   return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk,
-                       avoided(monotonic_now()));
+                       avoided_.at(monotonic_now()));
 }
 
 // Takes what came, sums what is whole, sends what waited for banks: for all tickets, as they share
@@ -383,17 +364,17 @@ void session::progress() {
     const std::size_t count = half_->poll(reports);
     for (const auto& report : std::span(reports).first(count)) {
       bool taken = false;
-      for (clocked& c : tickets_) {
+      for (session_call& c : tickets_) {
         if (taken || !c.call.outstanding()) continue;
         taken = c.call.take_return(report, *half_, workers_);
-        if (taken) record_answer(c);
+        if (taken) journal_.answered(c, step_, attempt_);
       }
       // Of an exchange that was given up meanwhile.
       if (!taken) half_->release(report.ticket);
     }
     if (count < reports.size()) break;
   }
-  for (clocked& c : tickets_) {
+  for (session_call& c : tickets_) {
     if (!c.call.outstanding()) continue;
     // A failed call gives its banks back now, not when it is collected: others wait for them.
     if (c.call.failure()) c.call.abandon(*half_);
@@ -428,7 +409,7 @@ void session::await(time_ns deadline) {
     }
     look_for_suspects();
     steer(now);
-    for (clocked& c : tickets_) {
+    for (session_call& c : tickets_) {
       if (c.call.outstanding() && now >= c.deadline) c.call.fail_late(workers_);
     }
   }
@@ -442,7 +423,7 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
     return fail(reason::invalid_argument, "micro_batch", micro_batch,
                 fmt::format("0 to {}", bounds_.micro_batches - 1));
   }
-  clocked& c = tickets_[micro_batch];
+  session_call& c = tickets_[micro_batch];
   if (!c.call.outstanding()) {
     return fail(reason::sequence, "collect",
                 fmt::format("micro-batch {} has no outstanding call", micro_batch));
@@ -466,14 +447,14 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
     if (!c.call.failure()) await(c.deadline);
     replay_others(c);
     if (!c.call.failure()) continue;
-    record_failure(c);
+    journal_.given_up(c, step_, attempt_);
     expected<void> chosen;
     if (replay(c, chosen)) {
       c.call.collect_into(result);
       continue;
     }
     const time_ns ended = monotonic_now();
-    error why = chosen ? error_of(c, ended) : std::move(chosen.error());
+    error why = chosen ? error_of(c, ended, options_.session.value + step_) : std::move(chosen.error());
     if (why.code == status::overloaded) credit_.back_off(why.retry_after_ns, ended);
     const call_failure& failure = c.call.failure();
     if (failure.kind == failure_kind::late && ended >= c.deadline) note_late(failure.worker, ended);
@@ -490,7 +471,7 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
   }
 }
 
-expected<void> session::finish(clocked& c, const layer_result& result) {
+expected<void> session::finish(session_call& c, const layer_result& result) {
   const auto give = [](auto from, auto into) {
     if (!into.empty()) std::copy_n(from.begin(), into.size(), into.begin());
   };
@@ -505,87 +486,32 @@ expected<void> session::finish(clocked& c, const layer_result& result) {
   return {};
 }
 
-// --- flight recorder ----------------------------------------------------------------------------
-
-void session::record_answer(const clocked& c) noexcept {
-  if (options_.waits == nullptr) return;
-  const answered_exchange& a = c.call.last_answer();
-  // What failed by being lost or late is recorded when the call gives up on it.
-  if (a.outcome == status::timeout || a.outcome == status::unavailable) return;
-  const time_ns now = monotonic_now();
-  options_.waits->record({.ended = now,
-                          .peer = a.worker.value,
-                          .session = options_.session,
-                          .step = step_,
-                          .layer = c.names.layer,
-                          .micro_batch = c.names.micro_batch,
-                          .chunk = a.chunk,
-                          .attempt = attempt_,
-                          .outcome = a.outcome,
-                          .bytes_due = a.bytes_due,
-                          .bytes_seen = a.bytes_seen,
-                          .age = now - c.submitted});
-}
-
-void session::record_failure(const clocked& c) {
-  const call_failure& f = c.call.failure();
-  if (options_.waits == nullptr || (f.kind != failure_kind::late && f.kind != failure_kind::lost)) {
-    return;
-  }
-  const time_ns now = monotonic_now();
-  const transport::wait_record wait{.ended = now,
-                                    .peer = f.worker.value,
-                                    .session = options_.session,
-                                    .step = step_,
-                                    .layer = c.names.layer,
-                                    .micro_batch = c.names.micro_batch,
-                                    .attempt = attempt_,
-                                    .outcome = status_of(f),
-                                    .bytes_due = f.bytes_due,
-                                    .bytes_seen = f.bytes_seen,
-                                    .age = now - c.submitted};
-  options_.waits->record(wait);
-  // A call that still has time is tried again; one that has not ends here.
-  if (f.kind == failure_kind::late && now >= c.deadline && options_.on_timeout) {
-    options_.on_timeout(wait);
-  }
-}
-
 // --- replay -------------------------------------------------------------------------------------
 
-// Whether trying again under `next` may end otherwise than the failed attempt.
-bool session::can_replay(const clocked& c, const transport::routing_snapshot& next) const noexcept {
-  const transport::routing_snapshot& failed = c.call.snapshot();
-  if (next.generation != failed.generation || !transport::is_newer(next, failed)) return false;
-  if (c.call.failure().kind == failure_kind::refused) return true;
-  const auto* before = find_worker(failed, c.call.failure().worker);
-  const auto* after = find_worker(next, c.call.failure().worker);
-  if (before == nullptr || after == nullptr || !after->live) return true;
-  return before->incarnation != after->incarnation;
+bool session::may_replay(const session_call& c) const noexcept {
+  return failed_by_loss(c.call.failure()) && c.times.replays < options_.replays_max &&
+         attempt_ < k_attempt_max;
 }
 
-bool session::may_replay(const clocked& c) const noexcept {
-  const call_failure& failure = c.call.failure();
-  const bool by_loss =
-      failure.kind == failure_kind::lost || failure.kind == failure_kind::late ||
-      (failure.kind == failure_kind::refused && failure.answered == status::unavailable);
-  return by_loss && c.times.replays < options_.replays_max && attempt_ < k_attempt_max;
+bool session::can_replay(const session_call& c,
+                         const transport::routing_snapshot& next) const noexcept {
+  return c.steered || may_end_otherwise(c.call.failure(), c.call.snapshot(), next);
 }
 
 // The caller waits for another call. One that can be tried again at once is, as its time passes
 // too.
-void session::replay_others(const clocked& collected) {
-  for (clocked& c : tickets_) {
+void session::replay_others(const session_call& collected) {
+  for (session_call& c : tickets_) {
     if (&c == &collected || !c.call.outstanding() || !may_replay(c)) continue;
-    if (!c.steered && !can_replay(c, *snapshot_)) continue;
+    if (!can_replay(c, *snapshot_)) continue;
     if (monotonic_now() >= c.deadline || !c.call.can_avoid(*snapshot_, workers_, 0)) continue;
-    record_failure(c);
+    journal_.given_up(c, step_, attempt_);
     expected<void> chosen;
     static_cast<void>(replay(c, chosen));
   }
 }
 
-bool session::replay(clocked& c, expected<void>& chosen) {
+bool session::replay(session_call& c, expected<void>& chosen) {
   const call_failure failure = c.call.failure();
   if (failure.kind == failure_kind::lost) workers_.mark_broken(failure.worker);
   if (!may_replay(c)) return false;
@@ -594,7 +520,7 @@ bool session::replay(clocked& c, expected<void>& chosen) {
   for (;;) {
     const time_ns now = monotonic_now();
     if (now >= c.deadline) return false;
-    if (c.steered || can_replay(c, *next)) break;
+    if (can_replay(c, *next)) break;
     if (!options_.wait_newer) return false;
     next = options_.wait_newer(*next, c.deadline - now);
     if (next == nullptr || next->generation != snapshot_->generation) return false;
@@ -608,52 +534,6 @@ bool session::replay(clocked& c, expected<void>& chosen) {
   if (!chosen) return false;
   c.call.send(*half_, workers_, budget_us(c.deadline, monotonic_now()));
   return true;
-}
-
-error session::error_of(const clocked& c, time_ns now) const {
-  const call_failure& f = c.call.failure();
-  const std::uint16_t worker = f.worker.value;
-  const std::uint16_t layer = c.names.layer.value;
-  switch (f.kind) {
-    case failure_kind::late:
-      return make_error(reason::worker_late, worker, layer, f.bytes_due, f.bytes_seen,
-                        (now - c.submitted) / k_microsecond);
-    case failure_kind::stale:
-      return make_error(reason::generation_stale, worker, c.call.snapshot().generation.value,
-                        f.held);
-    case failure_kind::corrupt: return make_error(reason::rows_corrupt, worker, layer);
-    case failure_kind::refused: return refusal_of(c, now);
-    case failure_kind::lost:
-    case failure_kind::none: break;
-  }
-  return make_error(reason::worker_lost, worker, layer);
-}
-
-// What a worker said no to. How long to stay away after an OVERLOADED differs from session to
-// session, so that those who were refused together do not come back together.
-error session::refusal_of(const clocked& c, time_ns now) const {
-  const call_failure& f = c.call.failure();
-  const std::uint16_t worker = f.worker.value;
-  const std::uint16_t layer = c.names.layer.value;
-  const transport::time_needed needed = transport::time_needed_in(f.held);
-  if (f.answered == status::overloaded) {
-    error busy = make_error(
-        reason::no_credit,
-        fmt::format("worker {} has {} us of calls before one of layer {} that takes {} us; {} us "
-                    "were left",
-                    worker, needed.ahead / k_microsecond, layer, needed.call / k_microsecond,
-                    (c.deadline - c.submitted) / k_microsecond));
-    const duration_ns wait = std::max({needed.ahead, needed.call, k_millisecond});
-    busy.retry_after_ns = wait / 2 + mix(options_.session.value + step_) % wait;
-    return busy;
-  }
-  if (f.answered == status::timeout) {
-    return make_error(reason::deadline_passed,
-                      fmt::format("a call of layer {} that takes worker {} {} us", layer, worker,
-                                  needed.call / k_microsecond),
-                      (std::max(now, c.deadline) - c.submitted) / k_millisecond);
-  }
-  return make_error(reason::worker_refused, worker, layer, status_name(f.answered));
 }
 
 }  // namespace moetier::client

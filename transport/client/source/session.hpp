@@ -7,10 +7,12 @@
 #include <optional>
 #include <vector>
 
+#include "transport/client/source/avoided_workers.hpp"
+#include "transport/client/source/call_journal.hpp"
 #include "transport/client/source/opening.hpp"
 #include "transport/client/source/repeat_counts.hpp"
+#include "transport/client/source/session_call.hpp"
 #include "transport/client/source/step_credit.hpp"
-#include "transport/client/source/ticket.hpp"
 
 namespace moetier::client {
 
@@ -37,49 +39,25 @@ class session final : public source_session {
   transport::carrier_counters carrier_counts() const noexcept override { return half_->counters(); }
 
  private:
-  struct call_names {
-    layer_id layer;
-    std::uint16_t micro_batch = 0;
-    std::uint16_t repeat_idx = 0;
-    std::uint16_t repeat_count = 1;
-  };
-  // Of a ticket, beside the ticket: when it must end and what it took so far.
-  struct clocked {
-    ticket call;
-    call_names names;
-    time_ns submitted = 0;
-    time_ns deadline = 0;
-    time_ns sent = 0;     // when submit() ended
-    time_ns stalled = 0;  // since when a chunk waits for a bank; 0 = none does
-    std::uint32_t first_chunk = 0;
-    worker_mask asked_of = 0;  // suspects that it could not be kept from under snapshot_
-    bool steered = false;      // given up for a suspect's sake: to be tried again in any case
-    call_times times;
-  };
   void adopt(transport::snapshot_ptr next);
   void adopt_newest_revision();
   bool any_outstanding() const noexcept;
   void look_for_suspects();
-  worker_mask avoided(time_ns now) const noexcept;
   void steer(time_ns now);
   void note_late(worker_id worker, time_ns now);
-  expected<void> choose(clocked& c);
+  expected<void> choose(session_call& c);
   void progress();
   bool drops_a_worker(const transport::routing_snapshot& next) const noexcept;
   void await(time_ns deadline);
-  expected<void> finish(clocked& c, const layer_result& result);
-  bool can_replay(const clocked& c, const transport::routing_snapshot& next) const noexcept;
-  bool may_replay(const clocked& c) const noexcept;
-  void replay_others(const clocked& collected);
-  bool replay(clocked& c, expected<void>& chosen);
-  error error_of(const clocked& c, time_ns now) const;
+  expected<void> finish(session_call& c, const layer_result& result);
+  bool can_replay(const session_call& c, const transport::routing_snapshot& next) const noexcept;
+  bool may_replay(const session_call& c) const noexcept;
+  void replay_others(const session_call& collected);
+  bool replay(session_call& c, expected<void>& chosen);
   expected<void> take_credit();
   void charge(const layer_call& call) noexcept;
-  error refusal_of(const clocked& c, time_ns now) const;
-  void record_answer(const clocked& c) noexcept;
-  void record_failure(const clocked& c);
   unexpected_error poison(error why);
-  void note_stall(clocked& c, time_ns now) noexcept;
+  void note_stall(session_call& c, time_ns now) noexcept;
 
   source_session_options options_;
   transport::snapshot_ptr snapshot_;
@@ -88,7 +66,8 @@ class session final : public source_session {
   std::vector<layer_router_ptr> routers_;  // by MoE layer index; empty where calls bring choices
   std::unique_ptr<transport::SourceHalf> half_;
   worker_table workers_;
-  std::vector<clocked> tickets_;  // by micro-batch
+  std::vector<session_call> tickets_;  // by micro-batch
+  call_journal journal_;
   repeat_counts repeats_;
   step_credit credit_;
   std::vector<std::uint32_t> charged_;  // tokens of this step by micro-batch
@@ -99,10 +78,7 @@ class session final : public source_session {
   std::uint8_t attempt_ = 0;      // raised by every replay of a call or of the step
   std::uint32_t next_chunk_ = 0;  // chunks are numbered through the step
   std::optional<error> poison_;
-  transport::suspicion_ptr suspicion_;
-  worker_mask suspects_ = 0;  // of suspicion_, as spans of snapshot_
-  worker_mask late_ = 0;      // made a call of this session late, not long ago
-  time_ns late_until_ = 0;
+  avoided_workers avoided_;
   time_ns looked_ = 0;  // when newest() was last asked while waiting
   call_times times_;
   call_end end_;

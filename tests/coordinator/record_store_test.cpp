@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/schemas/file/scratch_folder.hpp"
+
 namespace moetier::coordinator {
 namespace {
 
@@ -17,14 +19,6 @@ namespace fs = std::filesystem;
 
 class record_store_test : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "moetier_record_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name + "/state";
-    root_ = name;
-  }
-  void TearDown() override { fs::remove_all(root_); }
-
   static record value(std::uint64_t epoch) {
     record r;
     r.epoch = epoch_number(epoch);
@@ -60,8 +54,8 @@ class record_store_test : public testing::Test {
     return store ? "opened" : store.error().text;
   }
 
-  std::string root_;
-  std::string directory_;
+  scratch_folder scratch_;
+  const std::string directory_ = scratch_.file("state");
 };
 
 TEST_F(record_store_test, a_fresh_directory_is_made_private_and_holds_nothing) {

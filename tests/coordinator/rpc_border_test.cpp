@@ -32,7 +32,7 @@ class rpc_border : public testing::Test {
     o.credential = *tls::credential::load(zone.issue("coordinator", named("coordinator")),
                                           tls::role::server, tls::unix_now_s());
     o.administrators = {"ops"};
-    o.admin_socket = folder.at("admin.sock");
+    o.admin_socket = folder.file("admin.sock");
     o.notice = [this](const rpc_notice& n) {
       const std::lock_guard lock(mutex);
       notices.push_back(n);
@@ -59,7 +59,7 @@ class rpc_border : public testing::Test {
     return is_so();
   }
 
-  tls::toy::scratch_folder folder;
+  scratch_folder folder;
   tls::toy::authority zone{folder, "zone"};
   tls::toy::authority other{folder, "other"};
   std::mutex mutex;
@@ -187,11 +187,11 @@ TEST_F(rpc_border, a_thousand_silent_connections_lock_nobody_out) {
 }
 
 TEST(clear_border, over_loopback_nothing_can_be_changed_but_everything_read) {
-  tls::toy::scratch_folder folder;
+  scratch_folder folder;
   fake_tier tier{
       std::make_shared<const transport::routing_snapshot>(client::toy::make_snapshot({}))};
   rpc_options o;
-  o.admin_socket = folder.at("admin.sock");
+  o.admin_socket = folder.file("admin.sock");
   const served here(tier, nullptr, o);
   const auto link = *client::connect(here.address(), k_patience);
   const auto refused = link->load_adapter("red", "/red", k_patience);

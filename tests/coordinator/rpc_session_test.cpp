@@ -332,9 +332,9 @@ TEST_F(rpc_session, adapters_are_loaded_and_dropped_by_name_and_answered_with_th
                           .listed = true,
                           .workers = {"worker@1"},
                           .problem = ""}};
-  tls::toy::scratch_folder folder;
+  scratch_folder folder;
   rpc_options options;
-  options.admin_socket = folder.at("admin.sock");
+  options.admin_socket = folder.file("admin.sock");
   const served apart(tier, nullptr, options);
   const auto link = *client::connect(apart.admin_address(), k_patience);
   const auto loaded = link->load_adapter("red", "/red", k_patience);

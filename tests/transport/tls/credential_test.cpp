@@ -23,11 +23,11 @@ class credential_files : public testing::Test {
     return text.substr(text.find(": ") + 2);
   }
   void write(const std::string& name, const std::string& text) {
-    std::ofstream(folder.at(name)) << text;
-    ::chmod(folder.at(name).c_str(), 0600);
+    std::ofstream(folder.file(name)) << text;
+    ::chmod(folder.file(name).c_str(), 0600);
   }
 
-  toy::scratch_folder folder;
+  scratch_folder folder;
   toy::authority zone{folder, "zone"};
   toy::authority other{folder, "other"};
 };
@@ -53,18 +53,18 @@ TEST_F(credential_files, that_fit_each_other_make_a_credential) {
 
 TEST_F(credential_files, that_lack_or_are_something_else_are_named) {
   const auto good = zone.issue("a");
-  EXPECT_EQ(why({folder.at("none"), good.key, good.authority}), "there is no such file");
-  EXPECT_EQ(why({folder.at(""), good.key, good.authority}), "it is not a plain file");
+  EXPECT_EQ(why({folder.file("none"), good.key, good.authority}), "there is no such file");
+  EXPECT_EQ(why({folder.file(""), good.key, good.authority}), "it is not a plain file");
   EXPECT_EQ(why({good.key, good.key, good.authority}), "it is no PEM file of certificates");
   EXPECT_NE(why({good.certificate, good.certificate, good.authority}).find("others may read"),
             std::string::npos);
   write("text", "no key");
-  EXPECT_EQ(why({good.certificate, folder.at("text"), good.authority}),
+  EXPECT_EQ(why({good.certificate, folder.file("text"), good.authority}),
             "it is no PEM file of a private key");
-  EXPECT_EQ(why({good.certificate, good.key, folder.at("text")}),
+  EXPECT_EQ(why({good.certificate, good.key, folder.file("text")}),
             "it is no PEM file of certificates");
   write("large", std::string((1 << 20) + 1, 'x'));
-  EXPECT_EQ(why({folder.at("large"), good.key, good.authority}), "it is larger than 1 MiB");
+  EXPECT_EQ(why({folder.file("large"), good.key, good.authority}), "it is larger than 1 MiB");
 }
 
 TEST_F(credential_files, a_key_that_others_may_read_is_refused) {

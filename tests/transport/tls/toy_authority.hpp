@@ -2,7 +2,6 @@
 // A certificate authority of a test, and what it issues, as PEM files in a folder of the test's
 // own. Times are relative to now. Thread: owner.
 
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -13,26 +12,11 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include "tests/schemas/file/scratch_folder.hpp"
 #include "transport/tls/certificate_files.hpp"
 #include "transport/tls/openssl_owned.hpp"
 
 namespace moetier::tls::toy {
-
-class scratch_folder final {
- public:
-  scratch_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "moetier-tls-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  ~scratch_folder() { std::filesystem::remove_all(path_); }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-  std::string at(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 struct wish {
   std::string common_name = "tester";
@@ -51,14 +35,14 @@ class authority final {
     long_lived.from_s = -86400;
     long_lived.to_s = 86400;
     certificate_ = make(name_, *key_, *key_, nullptr, long_lived);
-    write(folder_.at(name_ + ".pem"), *certificate_);
+    write(folder_.file(name_ + ".pem"), *certificate_);
   }
 
   file_names issue(const std::string& file, const wish& w = {}) const {
     const owned_key key(EVP_EC_gen("P-256"));
     const auto made = make(w.common_name, *key, *key_, certificate_.get(), w);
-    const file_names names{folder_.at(file + ".pem"), folder_.at(file + ".key"),
-                           folder_.at(name_ + ".pem")};
+    const file_names names{folder_.file(file + ".pem"), folder_.file(file + ".key"),
+                           folder_.file(name_ + ".pem")};
     write(names.certificate, *made);
     FILE* const out = std::fopen(names.key.c_str(), "w");
     if (out == nullptr) std::abort();

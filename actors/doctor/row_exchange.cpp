@@ -76,8 +76,11 @@ expected<void> row_asker::exchange(std::uint32_t count, std::uint32_t rows, std:
     while (sent < count && under_way.size() < deep) {
       transport::exchange_ticket ticket = 0;
       const time_ns now = monotonic_now();
-      if (half_->open(k_worker, {.session = k_session, .step = ++step_, .layer = layer_id(0)},
-                      ticket) != transport::comm_status::ok ||
+      transport::exchange_key key;
+      key.session = k_session;
+      key.step = ++step_;
+      key.layer = layer_id(0);
+      if (half_->open(k_worker, key, ticket) != transport::comm_status::ok ||
           half_->send_region(ticket, rows).empty() ||
           half_->dispatch(ticket, rows, k_budget_us) != transport::comm_status::ok) {
         return fail(reason::carrier_unavailable, "ucx", "rows cannot be sent to this peer");

@@ -29,7 +29,9 @@ TEST(connection_book, a_newcomer_is_always_let_in_and_the_oldest_silent_one_goes
   const auto proven = prove(book, "", 5);
   for (time_ns t = 6; t < 1006; ++t) {
     const auto answer = book.admit(t);
-    if (answer.leaves) EXPECT_NE(*answer.leaves, proven);
+    if (answer.leaves) {
+      EXPECT_NE(*answer.leaves, proven);
+    }
   }
   EXPECT_EQ(book.unproven(), 3u);
   EXPECT_EQ(book.proven(), 1u);

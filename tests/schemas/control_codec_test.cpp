@@ -63,7 +63,9 @@ class author final {
     s.address = data(coin() ? 64 : k_address_bytes_max);
     return s;
   }
-  held_adapter adapter() { return {below(k_adapter_ids_max), text(1, 64), "/" + text(0, 1023)}; }
+  held_adapter adapter() {
+    return {below(k_adapter_ids_max), text(1, 64), std::string("/").append(text(0, 1023))};
+  }
   template <class Value>
   Value plan() {
     Value v;

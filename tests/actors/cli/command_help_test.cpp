@@ -26,7 +26,9 @@ std::string help_text(std::vector<std::string> words) {
   const auto ended = parse(words);
   std::string text = testing::internal::GetCapturedStdout();
   EXPECT_TRUE(std::holds_alternative<exit_code>(ended));
-  if (const auto* code = std::get_if<exit_code>(&ended)) EXPECT_EQ(*code, exit_code::done);
+  if (const auto* code = std::get_if<exit_code>(&ended)) {
+    EXPECT_EQ(*code, exit_code::done);
+  }
   return text;
 }
 
@@ -85,7 +87,9 @@ void check(const std::vector<std::string>& path, std::size_t& seen) {
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     // What an option excludes is the parser's own list, which it does not break.
-    if (line.find(" Excludes: ") == std::string::npos) EXPECT_LE(line.size(), 110U) << line;
+    if (line.find(" Excludes: ") == std::string::npos) {
+      EXPECT_LE(line.size(), 110U) << line;
+    }
   }
   for (const std::string& line : section(text, "Subcommands:")) {
     if (line.starts_with("   ")) continue;  // a continued description

@@ -131,7 +131,8 @@ TEST_F(forward_input_test, refuses_what_does_not_fit_with_names_and_numbers) {
 
 TEST_F(forward_input_test, a_missing_tensor_is_named_beside_what_the_file_has) {
   std::vector<tensor> nine;
-  for (int i = 1; i <= 9; ++i) nine.push_back({"t" + std::to_string(i), dtype::f32, {1, 4}});
+  for (int i = 1; i <= 9; ++i)
+    nine.push_back({std::string("t").append(std::to_string(i)), dtype::f32, {1, 4}});
   write(nine);
   forward_options o;
   o.prefix = "layer0.";

@@ -191,7 +191,9 @@ TEST_F(loopback_test, a_worker_joins_loads_and_is_committed_and_its_death_is_see
   ASSERT_TRUE(worker_is(true));
   EXPECT_TRUE(host_->view()->ready);
   EXPECT_EQ(host_->view()->workers.at(0).name, "worker@1");
-  host_->post(coordinator::open_session{.token = 1, .request = {.incarnation = incarnation_id(9)}});
+  coordinator::open_session opened{.token = 1, .request = {}};
+  opened.request.incarnation = incarnation_id(9);
+  host_->post(opened);
   EXPECT_TRUE(sink_.wait([](const auto&, bool granted) { return granted; }));
   ::kill(worker_, SIGKILL);
   EXPECT_TRUE(worker_is(false));

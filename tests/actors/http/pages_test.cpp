@@ -1,6 +1,8 @@
 #include "actors/http/pages.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -65,13 +67,16 @@ TEST(status_page, is_files_of_the_program_that_load_nothing_from_elsewhere) {
 }
 
 TEST(status_page, has_the_type_that_a_browser_wants_of_each_file) {
+  const std::map<std::string, std::string, std::less<>> type_of{
+      {"html", "text/html; charset=utf-8"},
+      {"js", "text/javascript; charset=utf-8"},
+      {"css", "text/css; charset=utf-8"},
+      {"svg", "image/svg+xml"},
+      {"json", "application/json"}};
   for (const page& p : status_pages([] { return std::string("{}"); })) {
     const std::string type = p.answer().type;
-    if (p.path.ends_with(".js")) EXPECT_EQ(type, "text/javascript; charset=utf-8");
-    if (p.path.ends_with(".css")) EXPECT_EQ(type, "text/css; charset=utf-8");
-    if (p.path.ends_with(".svg")) EXPECT_EQ(type, "image/svg+xml");
-    if (p.path == "/") EXPECT_EQ(type, "text/html; charset=utf-8");
-    if (p.path == "/status.json") EXPECT_EQ(type, "application/json");
+    const std::string file = p.path.substr(p.path.rfind('.') + 1);
+    EXPECT_EQ(type, type_of.at(p.path == "/" ? "html" : file)) << p.path;
   }
 }
 
@@ -134,8 +139,7 @@ TEST(worker_readiness, names_what_lacks) {
   workers::worker_summary s;
   EXPECT_EQ(not_ready_reasons(s).size(), 2U);
   s.joined = s.serving = true;
-  EXPECT_EQ(not_ready_reasons(s),
-            std::vector<std::string>{"the coordinator does not answer"});
+  EXPECT_EQ(not_ready_reasons(s), std::vector<std::string>{"the coordinator does not answer"});
   s.leased = true;
   EXPECT_TRUE(not_ready_reasons(s).empty());
   s.draining = true;

@@ -28,7 +28,7 @@ constexpr std::uint32_t k_rows_max = 131072;
 // Small values as often as large ones.
 std::uint32_t any_up_to(std::uint32_t most, std::mt19937& random) {
   const std::uint32_t cap = std::min(most, std::uint32_t{1} << random() % 21);
-  return 1 + random() % cap;
+  return 1 + static_cast<std::uint32_t>(random() % cap);
 }
 
 gemm_shape any_shape(std::mt19937& random) {

@@ -171,7 +171,8 @@ TEST(source_suspect, a_call_is_tried_again_while_its_caller_waits_for_another_on
   session_rig rig({.workers = 2, .slots_per_worker = 8},
                   coordinator.wish({.micro_batches = 2, .call_deadline = 200 * k_millisecond}));
   ASSERT_TRUE(rig.session->step_begin(false));
-  for (const std::uint16_t w : {1, 2}) rig.carrier.workers[w].acts = behaviour::silent;
+  rig.carrier.workers[1].acts = behaviour::silent;
+  rig.carrier.workers[2].acts = behaviour::silent;
   const inputs in(rig.shape, 16, 1);
   ASSERT_TRUE(rig.session->submit(rig.call_of(inputs(rig.shape, 1, 2))));
   layer_call other = rig.call_of(in);

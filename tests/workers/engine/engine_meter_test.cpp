@@ -20,7 +20,7 @@ const histogram_reading& of(const engine_reading& r, work_stage s) {
 
 TEST(engine_meter, every_nanosecond_of_a_call_belongs_to_one_stage) {
   engine_meter m;
-  served_exchange served{.experts = 3, .grouped_at = 8'000, .computed_at = 18'000};
+  served_exchange served{.experts = 3, .compute = {}, .grouped_at = 8'000, .computed_at = 18'000};
   served.compute = {.last = 18'000, .fc1_ns = 6'000, .fc2_ns = 4'000, .padding_rows = 2};
   m.count(call_of(16), served, status::ok, 7'000, 19'000);
   const engine_reading r = m.read();
@@ -42,7 +42,7 @@ TEST(engine_meter, every_nanosecond_of_a_call_belongs_to_one_stage) {
 
 TEST(engine_meter, a_backend_that_tells_no_stages_has_one) {
   engine_meter m;
-  served_exchange served{.experts = 1, .grouped_at = 8'000, .computed_at = 18'000};
+  served_exchange served{.experts = 1, .compute = {}, .grouped_at = 8'000, .computed_at = 18'000};
   served.compute.last = 8'000;
   m.count(call_of(1), served, status::ok, 7'000, 19'000);
   EXPECT_EQ(of(m.read(), work_stage::compute).sum, 10'000u);

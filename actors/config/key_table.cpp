@@ -45,9 +45,9 @@ bool put_count(std::uint32_t& at, std::string_view text, std::uint32_t min, std:
   at = static_cast<std::uint32_t>(*value);
   return true;
 }
-bool put_size(std::uint64_t& at, std::string_view text) {
+bool put_size(std::uint64_t& at, std::string_view text, std::uint64_t least = 1ULL << 20) {
   const auto value = parse_size(text);
-  if (!value || *value < (1ULL << 20)) return false;
+  if (!value || *value < least) return false;
   at = *value;
   return true;
 }
@@ -132,7 +132,8 @@ constexpr key_row k_rows[] = {
      "how a restarted worker finds its place again",
      MOETIER_PUT(text.size() <= k_worker_name_bytes_max && put_text(s.worker.name, text)),
      MOETIER_SHOW(s.worker.name)},
-    {"worker.device", "--device", k_up | k_worker | k_doctor, "auto, cpu, cuda or cuda:N with N below 64",
+    {"worker.device", "--device", k_up | k_worker | k_doctor,
+     "auto, cpu, cuda or cuda:N with N below 64",
      "what computes; auto is the processor, cuda of `up` deals its workers out over all GPUs",
      MOETIER_PUT(parse_device(text).has_value() && put_text(s.worker.device, text)),
      MOETIER_SHOW(s.worker.device)},
@@ -151,8 +152,8 @@ constexpr key_row k_rows[] = {
      MOETIER_COUNT(worker.threads, 1, 256)},
     {"http.listen", "--http-listen", k_coordinator | k_worker, "host:port",
      "health, metrics and status; worker@N adds N to the port", MOETIER_ENDPOINT(http.listen)},
-    {"transport.listen", "--transport-listen", k_up | k_coordinator | k_worker | k_doctor, "a host name",
-     "interface of the data plane", MOETIER_TEXT(transport.listen)},
+    {"transport.listen", "--transport-listen", k_up | k_coordinator | k_worker | k_doctor,
+     "a host name", "interface of the data plane", MOETIER_TEXT(transport.listen)},
     {"transport.carrier", "", 0, "auto or ucx", "how rows travel",
      MOETIER_CHOICE(transport.carrier, k_carriers)},
     {"transport.allow_tcp", "", 0, "loopback or off", "whether rows may fall back to TCP",
@@ -168,6 +169,10 @@ constexpr key_row k_rows[] = {
     {"gateway.enabled", "", 0, "true or false", "serve thin clients",
      MOETIER_PUT(put_logical(s.gateway.enabled, text)),
      MOETIER_SHOW(s.gateway.enabled ? "true" : "false")},
+    {"gateway.memory", "", 0, "a size of at least 16MiB",
+     "bytes of thin calls, rows and answers, that the gateway holds at once",
+     MOETIER_PUT(put_size(s.gateway.memory, text, 16ULL << 20)),
+     MOETIER_SHOW(size_text(s.gateway.memory))},
     {"backend.force", "--backend", k_up | k_coordinator, "auto, a family or a backend's name",
      "which backend computes: one backend runs or the tier is not ready; a family is preferred, "
      "else a slower stand-in runs as degraded",

@@ -73,6 +73,7 @@ struct settings {
   } transport;
   struct {
     bool enabled = true;
+    std::uint64_t memory = 256ULL << 20;  // bytes of thin calls, rows and answers, held at once
   } gateway;
   struct {
     std::string force = "auto";

@@ -140,6 +140,9 @@ void add_source(metric_text& m, const coordinator::gateway::reading& gateway) {
     m.sample(s.route_faults[f],
              {{"cause", std::string(route_fault_name(static_cast<client::route_fault>(f)))}});
   }
+  m.gauge("gateway_held_bytes",
+          "Thin calls that are here, rows and answers; gateway.memory bounds them.");
+  m.sample(gateway.bytes_held);
   transport::carrier_counters carrier = gateway.carrier;
   carrier.stall_ns += s.stall;
   add_transport_families(m, carrier);

@@ -384,6 +384,7 @@ class coordinator_process final {
         *carrier_,
         coordinator::gateway_options{
             .sessions_max = settings_.session.max,
+            .bytes_max = settings_.gateway.memory,
             .report_late =
                 [this](const coordinator::late_worker& late) {
                   host_->post(coordinator::late_report{late.session, late.incarnation, late.worker,

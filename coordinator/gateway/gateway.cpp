@@ -6,7 +6,7 @@
 namespace moetier::coordinator {
 
 gateway::gateway(transport::Communication& carrier, gateway_options options)
-    : carrier_(carrier), options_(std::move(options)) {}
+    : carrier_(carrier), options_(std::move(options)), budget_(options_.bytes_max) {}
 
 gateway::~gateway() {
   board_.close();  // nobody waits for a newer snapshot any more
@@ -22,6 +22,7 @@ void gateway::reading::add(const thin_session& session) {
 gateway::reading gateway::read() const {
   const std::lock_guard lock(mutex_);
   reading all = ended_;
+  all.bytes_held = budget_.held();
   for (const auto& [id, session] : sessions_) all.add(*session);
   for (const auto& session : ending_) all.add(*session);
   return all;
@@ -54,6 +55,7 @@ void gateway::open(const thin_session_options& options, transport::snapshot_ptr 
                                              thin_session_hooks{.router = options_.router,
                                                                 .report_late = options_.report_late,
                                                                 .waits = waits_,
+                                                                .budget = budget_,
                                                                 .on_timeout = options_.on_timeout},
                                              options, std::move(done)));
     }

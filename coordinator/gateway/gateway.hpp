@@ -18,6 +18,7 @@ namespace moetier::coordinator {
 
 struct gateway_options {
   std::size_t sessions_max = k_sessions_max;
+  std::uint64_t bytes_max = 256ULL << 20;  // of all calls that are here, rows and answers
   // Told when a call of a session ended in TIMEOUT; hands over at once. Empty = nobody asks.
   std::function<void(const late_worker&)> report_late{};
   client::router_source router{};  // for sessions whose gate is on the tier; empty = there are none
@@ -47,12 +48,14 @@ class gateway final {
   void on_suspicion(transport::suspicion_ptr suspicion);
 
   const transport::wait_ring& waits() const noexcept { return waits_; }
+  std::uint64_t bytes_held() const noexcept { return budget_.held(); }
   std::size_t sessions() const;  // served, not counting those that are ending
 
   // What all its sessions did since the start, and their halves of the data plane.
   struct reading {
     client::source_reading source;
     transport::carrier_counters carrier;
+    std::uint64_t bytes_held = 0;
 
     void add(const thin_session& session);
   };
@@ -64,6 +67,7 @@ class gateway final {
   transport::Communication& carrier_;
   const gateway_options options_;
   transport::wait_ring waits_;  // of all sessions
+  row_budget budget_;
   client::snapshot_board board_;
   mutable std::mutex mutex_;
   std::map<session_id, std::unique_ptr<thin_session>> sessions_;

@@ -13,6 +13,7 @@ thin_session::thin_session(transport::Communication& carrier, const client::snap
                            const thin_session_hooks& hooks, const thin_session_options& options,
                            opened done)
     : options_(options),
+      budget_(hooks.budget),
       tokens_per_second_(options.tokens_per_second),
       thread_([this, &carrier, &board, hooks, done = std::move(done)]() mutable {
         pthread_setname_np(pthread_self(), "moetier-thin");
@@ -27,22 +28,27 @@ thin_session::~thin_session() {
 }
 
 void thin_session::forward(client::thin_rows rows, duration_ns limit, forwarded done) {
-  expected<void> admitted;
-  {
-    const std::lock_guard lock(mutex_);
-    admitted = room_locked();
-    if (admitted) {
-      waiting_.push_back({std::move(rows), limit, monotonic_now() + limit, std::move(done)});
-      serving_ = true;  // from here on, so that a burst cannot slip in before the thread wakes
-    }
-  }
+  const expected<void> admitted = admit(rows, limit, done);
   if (!admitted) return done(unexpected_error(admitted.error()));
   changed_.notify_one();
 }
 
+// Takes over rows and done, or neither.
+expected<void> thin_session::admit(client::thin_rows& rows, duration_ns limit, forwarded& done) {
+  const std::lock_guard lock(mutex_);
+  if (auto room = room_locked(); !room) return room;
+  auto share = budget_.take(client::bytes_held(rows, options_.top_k));
+  if (!share) return unexpected_error(share.error());
+  waiting_.push_back(
+      {std::move(rows), std::move(*share), limit, monotonic_now() + limit, std::move(done)});
+  serving_ = true;  // from here on, so that a burst cannot slip in before the thread wakes
+  return {};
+}
+
 expected<void> thin_session::room() const {
   const std::lock_guard lock(mutex_);
-  return room_locked();
+  if (auto mine = room_locked(); !mine) return mine;
+  return budget_.room();
 }
 
 expected<void> thin_session::room_locked() const {

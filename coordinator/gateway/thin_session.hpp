@@ -14,6 +14,7 @@
 #include <mutex>
 #include <thread>
 
+#include "coordinator/gateway/row_budget.hpp"
 #include "transport/client/link/rows_codec.hpp"
 #include "transport/client/link/snapshot_board.hpp"
 #include "transport/client/source/source_meter.hpp"
@@ -55,6 +56,7 @@ struct thin_session_hooks {
   const client::router_source& router;
   const std::function<void(const late_worker&)>& report_late;
   transport::wait_ring& waits;
+  row_budget& budget;
   const std::function<void(const transport::wait_record&, const transport::wait_ring&)>& on_timeout;
 };
 
@@ -85,22 +87,25 @@ class thin_session final {
  private:
   struct job {
     client::thin_rows rows;
+    row_budget::share share;  // of the gateway's bytes, for the rows and the answer
     duration_ns limit = 0;
     time_ns end = 0;
     forwarded done;
   };
 
+  expected<void> room_locked() const;
+  expected<void> admit(client::thin_rows& rows, duration_ns limit, forwarded& done);
   void run(transport::Communication& carrier, const client::snapshot_board& board,
            const thin_session_hooks& hooks, opened done);
   expected<client::thin_result> serve(client::source_session& source, const job& call) const;
 
   const thin_session_options options_;
+  row_budget& budget_;
   std::atomic<std::uint64_t> tokens_per_second_{0};
   client::source_meter meter_;
   mutable std::mutex mutex_;
   transport::carrier_counters carrier_;
   std::condition_variable changed_;
-  expected<void> room_locked() const;
 
   std::deque<job> waiting_;
   bool serving_ = false;

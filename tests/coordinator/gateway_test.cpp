@@ -159,6 +159,48 @@ TEST_F(gateway_test, more_calls_than_the_queue_holds_are_overloaded) {
   EXPECT_GE(refused, 5);
 }
 
+TEST_F(gateway_test, calls_of_all_sessions_share_one_bound_of_bytes) {
+  inputs stuck(tier.shape, 1, 1);
+  stuck.ids = {0, -1, -1};
+  const std::uint64_t one = client::bytes_held(rows_of(stuck), tier.shape.top_k);
+  gateway small{*tier.carrier, {.sessions_max = 3, .bytes_max = 2 * one + 1}};
+  const auto ask = [&](std::uint32_t id) {
+    auto done = std::make_shared<std::promise<forward_result>>();
+    small.forward(session_id(id), rows_of(stuck), 200 * k_millisecond,
+                  [done](forward_result r) { done->set_value(std::move(r)); });
+    return done->get_future();
+  };
+  for (std::uint32_t id = 1; id <= 3; ++id) {
+    std::promise<expected<thin_place>> opened;
+    small.open(wish(id), tier.snapshot,
+               [&](expected<thin_place> place) { opened.set_value(std::move(place)); });
+    const auto place = opened.get_future().get();
+    ASSERT_TRUE(place);
+    ASSERT_TRUE(tier.attach({wish(id).source, session_id(id), wish(id).incarnation}, place->shape,
+                            place->address));
+  }
+  tier.workers[0]->freeze(true);
+  auto first = ask(1);
+  auto second = ask(2);
+  EXPECT_EQ(small.bytes_held(), 2 * one);
+  const auto third = ask(3).get();
+  ASSERT_FALSE(third);
+  EXPECT_EQ(third.error().text, "no credit: calls at the gateway hold " + std::to_string(2 * one) +
+                                    " of " + std::to_string(2 * one + 1) +
+                                    " bytes, this one takes " + std::to_string(one));
+  EXPECT_EQ(third.error().retry_after_ns, 10 * k_millisecond);
+  EXPECT_FALSE(first.get());
+  EXPECT_FALSE(second.get());
+  tier.workers[0]->freeze(false);
+  forward_result again = third;
+  const time_ns until = monotonic_now() + k_patience;
+  while (!again && monotonic_now() < until) again = ask(3).get();
+  ASSERT_TRUE(again) << again.error().text;
+  // A call's share is given back a moment behind its answer.
+  while (small.bytes_held() != 0 && monotonic_now() < until) std::this_thread::yield();
+  EXPECT_EQ(small.bytes_held(), 0u);
+}
+
 TEST_F(gateway_test, closing_ends_what_waits_and_what_comes_after) {
   ASSERT_TRUE(open(1));
   tier.workers[0]->freeze(true);

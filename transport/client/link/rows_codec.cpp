@@ -68,6 +68,14 @@ std::size_t row_bytes(const thin_call& call) noexcept {
 
 }  // namespace
 
+std::uint64_t bytes_held(const thin_rows& rows, std::uint32_t top_k) noexcept {
+  const std::uint64_t integers = rows.ids.size() + rows.weights.size() + rows.token_ids.size() +
+                                 rows.adapter_ids.size();
+  const std::uint64_t sums = rows.hidden.size() / dtype_bytes(rows.hidden_type);  // f32 each
+  const std::uint64_t choices = 2ULL * rows.tokens * top_k;
+  return rows.hidden.size() + rows.logits.size() + 4 * (integers + sums + choices);
+}
+
 capnp::Data::Reader data_of(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()};
 }

@@ -23,6 +23,9 @@ struct thin_rows {
   std::vector<std::int32_t> adapter_ids;
 };
 
+// What a call's rows and its answer take while a server holds them.
+std::uint64_t bytes_held(const thin_rows& rows, std::uint32_t top_k) noexcept;
+
 // What rows are measured against.
 struct thin_limits {
   std::uint32_t tokens_max = 0;

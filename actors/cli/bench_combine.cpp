@@ -1,5 +1,6 @@
 // The source half's fixed-order sum of a token's expert rows: weighted sums of k rows of H, and the
 // rounding of the result to bf16. Plain is the loop as one writes it first, without vectors.
+#include <array>
 #include <cstring>
 #include <span>
 
@@ -43,9 +44,9 @@ struct combined {
 
 void sum_by(const client::row_arithmetic& arithmetic, const float* rows,
             std::span<const float> weights, float* sum) {
-  arithmetic.first_weighted(sum, weights[0], rows, k_hidden);
-  for (std::size_t j = 1; j < k_picks; ++j)
-    arithmetic.add_weighted(sum, weights[j], rows + j * k_hidden, k_hidden);
+  std::array<client::row_term, k_picks> terms;
+  for (std::size_t j = 0; j < k_picks; ++j) terms[j] = {weights[j], rows + j * k_hidden};
+  arithmetic.sum(sum, terms, k_hidden);
 }
 
 bool near_by(const combined& a, const combined& b) {

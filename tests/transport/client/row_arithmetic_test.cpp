@@ -30,29 +30,46 @@ std::vector<std::uint32_t> bits(const std::vector<float>& row) {
   return out;
 }
 
-TEST(row_arithmetic, every_variant_gives_the_same_bits) {
-  const row_arithmetic& plain = pick_row_arithmetic({});
-  const row_arithmetic& here = pick_row_arithmetic(kernels::detect_cpu_features());
-  constexpr std::size_t n = 1037;
+TEST(row_arithmetic, every_variant_sums_in_order_from_plus_zero) {
+  constexpr std::size_t n = 1037;  // blocks of 64, then of 8, then single ones
+  std::vector<std::vector<float>> rows;
+  std::vector<row_term> terms;
+  for (unsigned seed = 0; seed < 9; ++seed) rows.push_back(odd_values(n, seed));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    terms.push_back({r % 3 == 0 ? 1.0F : 0.3F - static_cast<float>(r), rows[r].data()});
+  }
+  for (const auto& features : {kernels::cpu_features{}, kernels::detect_cpu_features()}) {
+    const row_arithmetic& here = pick_row_arithmetic(features);
+    for (const std::size_t count : {0, 1, 2, 9}) {
+      std::vector<float> out(n, 7.0F);
+      here.sum(out.data(), std::span(terms).first(count), n);
+      for (std::size_t i = 0; i < n; ++i) {
+        float due = 0;
+        for (std::size_t r = 0; r < count; ++r) {
+          due = terms[r].weight == 1.0F ? due + rows[r][i]
+                                        : std::fma(terms[r].weight, rows[r][i], due);
+        }
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(out[i]), std::bit_cast<std::uint32_t>(due))
+            << count << " rows, element " << i;
+      }
+      if (count > 0) {
+        EXPECT_EQ(bits(out)[0] >> 31, 0u);  // +0 + -0
+      }
+    }
+  }
+}
+
+TEST(row_arithmetic, a_sum_may_take_the_place_of_one_of_its_rows) {
+  constexpr std::size_t n = 75;
   const auto x = odd_values(n, 1);
   const auto y = odd_values(n, 2);
-  std::vector<float> a(n), b(n);
-  plain.first(a.data(), x.data(), n);
-  here.first(b.data(), x.data(), n);
-  EXPECT_EQ(bits(a), bits(b));
-  EXPECT_EQ(bits(a)[0], 0u);  // +0 + -0
-  plain.add(a.data(), y.data(), n);
-  here.add(b.data(), y.data(), n);
-  EXPECT_EQ(bits(a), bits(b));
-  plain.first_weighted(a.data(), 0.3F, x.data(), n);
-  here.first_weighted(b.data(), 0.3F, x.data(), n);
-  EXPECT_EQ(bits(a), bits(b));
-  plain.add_weighted(a.data(), -1.7F, y.data(), n);
-  here.add_weighted(b.data(), -1.7F, y.data(), n);
-  EXPECT_EQ(bits(a), bits(b));
-  for (std::size_t i = 0; i < n; ++i) {
-    const float due = std::fma(-1.7F, y[i], std::fma(0.3F, x[i], 0.0F));
-    EXPECT_EQ(std::bit_cast<std::uint32_t>(a[i]), std::bit_cast<std::uint32_t>(due));
+  for (const auto& features : {kernels::cpu_features{}, kernels::detect_cpu_features()}) {
+    const row_arithmetic& here = pick_row_arithmetic(features);
+    std::vector<float> apart(n);
+    std::vector<float> in_place = y;
+    here.sum(apart.data(), std::vector<row_term>{{0.5F, x.data()}, {2.0F, y.data()}}, n);
+    here.sum(in_place.data(), std::vector<row_term>{{0.5F, x.data()}, {2.0F, in_place.data()}}, n);
+    EXPECT_EQ(bits(in_place), bits(apart));
   }
 }
 

@@ -60,6 +60,7 @@ call_rows::call_rows(const call_shape& shape, const row_arithmetic& arithmetic)
   to_.resize(tokens);
   shared_to_.resize(tokens, k_no_span);
   counts_.resize(2 * std::size_t{shape.experts});
+  terms_.reserve(k_spans_max + 1 + shape.top_k + shape.shared);
 }
 
 // --- inputs -------------------------------------------------------------------------------------
@@ -269,9 +270,10 @@ void call_rows::pack(transport::split_part part, const worker_table& workers,
     const std::size_t at = cursor[s]++;
     std::byte* row = regions[s].data() + at * stride_;
     std::memcpy(row, hidden(t), stride_);
-    if (routed && shape_.weight_at == weight_point::input)
-      arithmetic_.first_weighted(reinterpret_cast<float*>(row), weights_[t], hidden(t),
-                                 shape_.hidden_size);
+    if (routed && shape_.weight_at == weight_point::input) {
+      const row_term weighted{weights_[t], hidden(t)};
+      arithmetic_.sum(reinterpret_cast<float*>(row), {&weighted, 1}, shape_.hidden_size);
+    }
     write_record(t, workers, s, routed, shared,
                  regions[s].data() + by_span[s].rows * stride_ + at * record_stride);
   };
@@ -292,56 +294,42 @@ const float* call_rows::next_row(returns& from, std::size_t span) const noexcept
 }
 
 void call_rows::sum(std::uint32_t t, const worker_table& workers, returns& from,
-                    float* out) const noexcept {
+                    float* out) noexcept {
+  terms_.clear();
   if (shape_.mode == kernels::return_mode::exact) {
-    sum_exact(t, workers, from, out);
+    gather_exact(t, workers, from);
   } else {
-    sum_partials(t, from, out);
+    gather_partials(t, from);
   }
+  arithmetic_.sum(out, terms_, shape_.hidden_size);
 }
 
-void call_rows::sum_partials(std::uint32_t t, returns& from, float* out) const noexcept {
-  bool first = true;
-  const auto add = [&](std::size_t s) {
-    (first ? arithmetic_.first : arithmetic_.add)(out, next_row(from, s), shape_.hidden_size);
-    first = false;
-  };
-  for_each_span(to_[t], add);
+void call_rows::gather_partials(std::uint32_t t, returns& from) noexcept {
+  for_each_span(to_[t], [&](std::size_t s) { terms_.push_back({1.0F, next_row(from, s)}); });
   if (const std::uint8_t s = shared_to_[t];
-      s != k_no_span && (shape_.has_second_rows() || routed_to(t, s) == 0))
-    add(s);
-  if (shape_.columns > shape_.experts) {
-    for (std::size_t pick = t * std::size_t{shape_.top_k};
-         pick < (t + 1) * std::size_t{shape_.top_k}; ++pick) {
-      if (!is_identity(pick)) continue;
-      (first ? arithmetic_.first_weighted : arithmetic_.add_weighted)(
-          out, weights_[pick], hidden(t), shape_.hidden_size);
-      first = false;
-    }
+      s != k_no_span && (shape_.has_second_rows() || routed_to(t, s) == 0)) {
+    terms_.push_back({1.0F, next_row(from, s)});
   }
-  if (first) std::fill_n(out, shape_.hidden_size, 0.0F);
+  if (shape_.columns == shape_.experts) return;
+  for (std::size_t pick = t * std::size_t{shape_.top_k}; pick < (t + 1) * std::size_t{shape_.top_k};
+       ++pick) {
+    if (is_identity(pick)) terms_.push_back({weights_[pick], hidden(t)});
+  }
 }
 
-void call_rows::sum_exact(std::uint32_t t, const worker_table& workers, returns& from,
-                          float* out) const noexcept {
-  bool first = true;
-  const auto add = [&](float weight, const float* row) {
-    (first ? arithmetic_.first_weighted : arithmetic_.add_weighted)(out, weight, row,
-                                                                    shape_.hidden_size);
-    first = false;
-  };
+void call_rows::gather_exact(std::uint32_t t, const worker_table& workers, returns& from) noexcept {
   const bool on_input = shape_.weight_at == weight_point::input;
   for (std::size_t j = 0; j < shape_.top_k; ++j) {
     const std::size_t pick = t * std::size_t{shape_.top_k} + j;
     if (is_identity(pick)) {
-      add(weights_[pick], hidden(t));
+      terms_.push_back({weights_[pick], hidden(t)});
     } else if (dense_[pick] >= 0) {
-      add(on_input ? 1.0F : weights_[pick], next_row(from, workers.span_of(dense_[pick])));
+      terms_.push_back(
+          {on_input ? 1.0F : weights_[pick], next_row(from, workers.span_of(dense_[pick]))});
     }
   }
   for (std::uint32_t i = 0; i < shape_.shared; ++i)
-    add(shared_weights_[t], next_row(from, shared_to_[t]));
-  if (first) std::fill_n(out, shape_.hidden_size, 0.0F);
+    terms_.push_back({shared_weights_[t], next_row(from, shared_to_[t])});
 }
 
 }  // namespace moetier::client

@@ -85,7 +85,7 @@ class call_rows final {
     std::array<std::uint32_t, k_spans_max> next{};
   };
   // Sums token `t` into `out`, H f32, in the fixed order.
-  void sum(std::uint32_t t, const worker_table& workers, returns& from, float* out) const noexcept;
+  void sum(std::uint32_t t, const worker_table& workers, returns& from, float* out) noexcept;
 
  private:
   std::size_t picks() const noexcept { return std::size_t{tokens_} * shape_.top_k; }
@@ -106,9 +106,8 @@ class call_rows final {
   void write_record(std::uint32_t t, const worker_table& workers, std::size_t span, bool routed,
                     bool shared, std::byte* record) const noexcept;
   const float* next_row(returns& from, std::size_t span) const noexcept;
-  void sum_partials(std::uint32_t t, returns& from, float* out) const noexcept;
-  void sum_exact(std::uint32_t t, const worker_table& workers, returns& from,
-                 float* out) const noexcept;
+  void gather_partials(std::uint32_t t, returns& from) noexcept;
+  void gather_exact(std::uint32_t t, const worker_table& workers, returns& from) noexcept;
 
   call_shape shape_;
   const row_arithmetic& arithmetic_;
@@ -127,6 +126,7 @@ class call_rows final {
   std::vector<worker_mask> to_;           // [tokens_max]: workers of the routed experts
   std::vector<std::uint8_t> shared_to_;   // [tokens_max]: span of the shared experts
   std::vector<std::uint32_t> counts_;     // scratch of the replica choice
+  std::vector<row_term> terms_;           // scratch of a sum
 };
 
 }  // namespace moetier::client

@@ -1,95 +1,11 @@
 // The worker's control core, rule by rule.
 
-#include "workers/core/core.hpp"
-
 #include <gtest/gtest.h>
 
-#include "tests/schemas/resolution/toy_environment.hpp"
+#include "tests/workers/core_bench.hpp"
 
 namespace moetier::workers {
 namespace {
-
-constexpr incarnation_id k_self{0xabc};
-
-class bench {
- public:
-  bench() {
-    options.name.assign(1, 'b');
-    options.incarnation = k_self;
-    options.node = 5;
-    options.slots = 2;
-  }
-  void start() { core_ = std::make_unique<core>(options); }
-  void step(const event& e) {
-    for (effect& f : core_->step(e, now)) seen.push_back(std::move(f));
-  }
-  void tell(control::message m) { step(coordinator_message{std::move(m)}); }
-  void join(std::uint64_t epoch = 1) {
-    start();
-    step(link_up{});
-    tell(control::welcome{worker_id(1), k_self, epoch_number(epoch), 2, 2});
-    seen.clear();
-  }
-  control::prepare prepare_of(std::uint64_t epoch, std::uint64_t generation = 1,
-                              std::uint64_t hash = 7, const std::string& name = "b") const {
-    const auto p = eplb::placement::make(4, {{worker_id(0), "a", 0, 2}, {worker_id(1), name, 2, 2}},
-                                         {{layer_id(3), {0, 1, 2, 3}}});
-    const auto bytes = p->canonical_bytes();
-    const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    return {epoch_number(epoch),           generation_number(generation), plan_hash(hash), k_self,
-            {first, first + bytes.size()}, toy::resolution_document()};
-  }
-  control::commit commit_of(std::uint64_t epoch, std::uint64_t generation = 1,
-                            std::uint64_t hash = 7) const {
-    return {epoch_number(epoch), generation_number(generation), plan_hash(hash), k_self};
-  }
-  void load(std::uint64_t generation = 1, std::uint64_t hash = 7) {
-    step(plan_loaded{generation_number(generation), plan_hash(hash), {21, 22}});
-  }
-  void serve() {
-    join();
-    tell(prepare_of(1));
-    load();
-    tell(commit_of(1));
-    seen.clear();
-  }
-  static control::source_attachment source(std::uint16_t place, std::uint64_t incarnation = 9) {
-    control::source_attachment s;
-    s.source = source_id(place);
-    s.session = session_id(1);
-    s.incarnation = incarnation_id(incarnation);
-    return s;
-  }
-  void attach(std::uint16_t place, std::uint64_t incarnation = 9) {
-    tell(control::attach_source{epoch_number(1), source(place, incarnation)});
-    step(source_attach_done{source_id(place), incarnation_id(incarnation), true, ""});
-  }
-
-  template <class Effect>
-  std::vector<Effect> all() const {
-    std::vector<Effect> found;
-    for (const effect& e : seen) {
-      if (const auto* f = std::get_if<Effect>(&e)) found.push_back(*f);
-    }
-    return found;
-  }
-  template <class Message>
-  std::vector<Message> said() const {
-    std::vector<Message> found;
-    for (const send& s : all<send>()) {
-      if (const auto* f = std::get_if<Message>(&s.body)) found.push_back(*f);
-    }
-    return found;
-  }
-  worker_summary summary() const { return core_->summary(); }
-
-  core_options options;
-  time_ns now = 50 * k_second;
-  std::vector<effect> seen;
-
- private:
-  std::unique_ptr<core> core_;
-};
 
 // --- link ---
 
@@ -545,77 +461,6 @@ TEST(worker_core, without_a_coordinator_it_drains_at_once_and_does_not_join_agai
   EXPECT_EQ(b.all<drain_engine>().size(), 1u);
   b.step(link_up{});
   EXPECT_TRUE(b.said<control::hello>().empty());
-}
-
-// --- adapters ---
-
-control::held_adapter red(std::uint32_t id = 0) { return {id, "red", "/red"}; }
-
-TEST(worker_core, an_adapter_is_answered_for_once_it_is_read_and_a_repeat_changes_nothing) {
-  bench b;
-  b.serve();
-  b.tell(control::load_adapter{epoch_number(1), red()});
-  ASSERT_EQ(b.all<load_adapter>().size(), 1u);
-  EXPECT_EQ(b.all<load_adapter>()[0].adapter, red());
-  b.tell(control::load_adapter{epoch_number(1), red()});
-  EXPECT_EQ(b.all<load_adapter>().size(), 1u);
-  EXPECT_TRUE(b.said<control::adapter_state>().empty());
-  b.step(adapter_load_done{red(), true, ""});
-  ASSERT_EQ(b.said<control::adapter_state>().size(), 1u);
-  EXPECT_EQ(b.said<control::adapter_state>()[0], (control::adapter_state{k_self, 0, true, ""}));
-  b.tell(control::load_adapter{epoch_number(1), red()});
-  EXPECT_EQ(b.said<control::adapter_state>().size(), 2u);
-  EXPECT_EQ(b.all<load_adapter>().size(), 1u);
-  b.step(link_lost{});
-  b.step(link_up{});
-  EXPECT_EQ(b.said<control::hello>().back().adapters, std::vector{red()});
-}
-
-TEST(worker_core, an_adapter_that_cannot_be_read_is_forgotten_and_may_be_tried_again) {
-  bench b;
-  b.serve();
-  b.tell(control::load_adapter{epoch_number(1), red()});
-  b.step(adapter_load_done{red(), false, "no such file"});
-  EXPECT_EQ(b.said<control::adapter_state>()[0],
-            (control::adapter_state{k_self, 0, false, "no such file"}));
-  b.tell(control::load_adapter{epoch_number(1), red()});
-  EXPECT_EQ(b.all<load_adapter>().size(), 2u);
-  b.step(link_lost{});
-  b.step(link_up{});
-  EXPECT_TRUE(b.said<control::hello>().back().adapters.empty());  // it is not read yet
-}
-
-TEST(worker_core, a_drop_and_another_adapter_under_its_id_reach_the_engine_in_order) {
-  bench b;
-  b.serve();
-  b.tell(control::load_adapter{epoch_number(1), red()});
-  const control::held_adapter other{0, "other", "/other"};
-  b.tell(control::load_adapter{epoch_number(1), other});
-  ASSERT_EQ(b.all<drop_adapter>().size(), 1u);
-  b.step(adapter_load_done{red(), true, ""});  // late: nobody's any more
-  EXPECT_TRUE(b.said<control::adapter_state>().empty());
-  b.step(adapter_load_done{other, true, ""});
-  EXPECT_EQ(b.said<control::adapter_state>().size(), 1u);
-  b.tell(control::drop_adapter{epoch_number(1), 0});
-  EXPECT_EQ(b.all<drop_adapter>().size(), 2u);
-  b.tell(control::drop_adapter{epoch_number(1), 0});
-  EXPECT_EQ(b.all<drop_adapter>().size(), 2u);
-}
-
-TEST(worker_core, adapter_commands_of_an_older_epoch_are_refused_and_so_is_one_too_many) {
-  bench b;
-  b.serve();
-  b.tell(control::welcome{worker_id(1), k_self, epoch_number(4), 2, 2});
-  b.tell(control::load_adapter{epoch_number(3), red()});
-  b.tell(control::drop_adapter{epoch_number(3), 0});
-  EXPECT_TRUE(b.all<load_adapter>().empty());
-  EXPECT_EQ(b.said<control::refused>().size(), 2u);
-  for (std::uint32_t id = 0; id < 64; ++id) b.tell(control::load_adapter{epoch_number(4), red(id)});
-  EXPECT_EQ(b.all<load_adapter>().size(), 64u);
-  b.tell(control::load_adapter{epoch_number(4), red(64)});
-  EXPECT_EQ(b.all<load_adapter>().size(), 64u);
-  EXPECT_EQ(b.said<control::adapter_state>().back(),
-            (control::adapter_state{k_self, 64, false, "64 adapters are held already"}));
 }
 
 }  // namespace

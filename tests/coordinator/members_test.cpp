@@ -72,6 +72,9 @@ TEST(coordinator_members, a_full_disk_stops_no_tier_that_serves_and_is_asked_aga
   EXPECT_TRUE(b.all<stopped>().empty());
   EXPECT_TRUE(b.all<publish_snapshot>().empty()) << "the loss is not durable";
   EXPECT_TRUE(b.view().ready) << "what is published is served on";
+  ASSERT_EQ(b.all<tell_suspicion>().size(), 1u) << "and sources do without b";
+  ASSERT_EQ(b.all<tell_suspicion>()[0].suspicion->workers.size(), 1u);
+  EXPECT_EQ(b.all<tell_suspicion>()[0].suspicion->workers[0].worker, worker_id(1));
   b.wait(900 * k_millisecond);
   EXPECT_FALSE(b.pending.has_value()) << "no second try within the pause";
   EXPECT_TRUE(b.logged("record_not_written"));
@@ -86,6 +89,7 @@ TEST(coordinator_members, a_full_disk_stops_no_tier_that_serves_and_is_asked_aga
   EXPECT_TRUE(b.logged("record_written_again"));
   EXPECT_EQ(b.snapshot()->epoch, wanted.epoch);
   EXPECT_FALSE(b.is_live(1));
+  EXPECT_TRUE(b.all<tell_suspicion>().back().suspicion->workers.empty());
   b.wait(1100 * k_millisecond);
   EXPECT_FALSE(b.pending.has_value());
 }

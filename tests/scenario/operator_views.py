@@ -204,6 +204,14 @@ class Documents(unittest.TestCase):
                 self.assertEqual(code == 200, b"settings" in answer.read())
                 link.close()
 
+    def test_a_document_that_the_disk_does_not_take_is_none(self):
+        with open("/dev/full", "wb") as full:
+            for arguments in (["resolve", "--capture"], ["coordinator", "--print-config"]):
+                ended = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                       env=COMMAND_ENVIRONMENT)
+                self.assertEqual((7, "moetier: cannot write standard output: it took not all\n"),
+                                 (ended.returncode, ended.stderr), arguments)
+
     def test_up_shows_no_port_that_it_does_not_use(self):
         shown = subprocess.run([PROGRAM, "up", "--model", str(MODEL), "--print-config"], capture_output=True, text=True,
                                timeout=30, env=COMMAND_ENVIRONMENT).stdout

@@ -248,6 +248,27 @@ class Logs(unittest.TestCase):
             refused = tier.command("log-level", "loud", check=False)
             self.assertEqual(2, refused.returncode)
 
+    def test_who_stops_reading_them_holds_up_no_tier(self):
+        reading, writing = os.pipe()  # a pager that is paused
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+        up = subprocess.Popen([PROGRAM, "up", "--model", str(MODEL), "--workers", "2", "--rpc-port", "0", "--log-level",
+                               "debug", "-o", "json"], stdout=subprocess.PIPE, stderr=writing, text=True,
+                              env=ENVIRONMENT)
+        try:
+            os.close(writing)
+            self.assertTrue(select.select([up.stdout], [], [], 30)[0], "it is not ready")
+            address = json.loads(up.stdout.readline())["address"]
+            asked = subprocess.run([PROGRAM, "status", "--address", address], capture_output=True, timeout=30,
+                                   env=COMMAND_ENVIRONMENT)
+            self.assertEqual(0, asked.returncode, asked.stderr)
+            up.terminate()
+            self.assertEqual(0, up.wait(timeout=10))
+        finally:
+            up.kill()
+            up.wait()
+            up.stdout.close()
+            os.close(reading)
+
     def test_a_worker_that_reaches_no_coordinator_says_so(self):
         with tempfile.TemporaryFile() as log:
             worker = subprocess.Popen([PROGRAM, "worker", "--model", str(MODEL), "--coordinator", "127.0.0.1:9",

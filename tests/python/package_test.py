@@ -380,6 +380,13 @@ class PackageTest(unittest.TestCase):
             with self.assertRaisesRegex(moetier.Invalid, "hidden gave no capsule by __dlpack__"):
                 step.submit(2, type("Empty", (), {"__dlpack__": lambda self: 5})(), ids=ids, weights=w)
 
+    def test_adapter_ids_that_are_none_are_named_as_given(self):
+        x, ids, w = inputs(2)
+        with self.session().step() as step:
+            for given in (2**32, -2):
+                with self.assertRaisesRegex(moetier.Invalid, "adapter_ids of row 1 is %d; allowed: -1 " % given):
+                    step.submit(2, x, ids=ids, weights=w, adapter_ids=np.array([-1, given]))
+
     def test_importing_loads_nothing(self):
         code = "import sys, moetier; sys.exit(any('libmoetier' in line for line in open('/proc/self/maps')))"
         self.assertEqual(subprocess.run([sys.executable, "-c", code], check=False).returncode, 0)

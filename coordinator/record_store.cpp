@@ -167,8 +167,9 @@ expected<void> record_store::read() {
 expected<void> record_store::write(epoch_number expected_epoch, const record& value) {
   const epoch_number held = stored_ ? stored_->epoch : epoch_number();
   if (held != expected_epoch) {
-    return fail(reason::state_unusable, fmt::format("epoch {} is stored; {} was expected",
-                                                    held.value, expected_epoch.value));
+    return fail(
+        reason::sequence, "a write of the durable record",
+        fmt::format("epoch {} is stored; {} was expected", held.value, expected_epoch.value));
   }
   MOETIER_ASSERT(value.epoch >= held);
   // Always over the older file: the newest whole one stays until this one is whole.

@@ -30,8 +30,9 @@ class record_store final {
   // the newest: then an older record is served.
   const std::string& damage() const noexcept { return damage_; }
 
-  // Compare-and-set: durable when it returns without an error. reason::state_unusable when another
-  // epoch is stored, or the disk failed; then what was stored still is.
+  // Compare-and-set: durable when it returns without an error; else what was stored still is.
+  // reason::sequence: another epoch is stored. reason::state_unusable: the disk failed, and the
+  // same write may be tried again.
   expected<void> write(epoch_number expected_epoch, const record& value);
 
  private:

@@ -19,7 +19,7 @@ product_packages=(
   # data plane and compute
   libucx-dev libxxhash-dev libdlpack-dev
   # configuration, logs, metrics
-  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libexpected-dev libfmt-dev libspdlog-dev
+  libcli11-dev libyaml-cpp-dev nlohmann-json3-dev libexpected-dev libfmt-dev
   prometheus-cpp-dev libcivetweb-dev zlib1g-dev
   # the demo's attention service and the Python package
   python3 python3-numpy

@@ -73,7 +73,10 @@ expected<std::unique_ptr<Communication>> open_module(std::string_view name, cons
     return fail(reason::carrier_unavailable, name, file + " is not a carrier module");
   std::string why;
   std::unique_ptr<Communication> carrier(open(k_carrier_module_version, options, why));
-  if (!carrier) return fail(reason::carrier_unavailable, name, why);
+  if (!carrier) {
+    constexpr reason k_why = reason::carrier_unavailable;
+    return unexpected_error(error{.code = status_of(k_why), .why = k_why, .text = std::move(why)});
+  }
   return carrier;
 }
 

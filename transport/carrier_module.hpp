@@ -15,7 +15,7 @@ namespace moetier::transport {
 inline constexpr std::uint32_t k_carrier_module_version = 2;
 inline constexpr const char* k_carrier_module_symbol = "moetier_carrier_module_open";
 
-// The new carrier, owned by the caller; or nullptr and the reason in `why`.
+// The new carrier, owned by the caller; or nullptr and the whole sentence of its error in `why`.
 using carrier_module_open = Communication*(std::uint32_t version, const carrier_options& options,
                                            std::string& why);
 

@@ -71,17 +71,28 @@ class builder final {
         std::cout << http::version_page().body << std::endl;
       }
       return exit_code::done;
+    } catch (const CLI::RequiredError& e) {
+      // The library misses a command where a wrong one stands.
+      const std::vector<std::string> left = app_.remaining(true);
+      if (left.empty()) return tell(e, argc, argv);
+      return tell(CLI::ExtrasError(fmt::format("no command is called {}", left.front()),
+                                   CLI::ExitCodes::ExtrasError),
+                  argc, argv);
     } catch (const CLI::ParseError& e) {
-      if (e.get_exit_code() != 0 && wants_json(argc, argv)) {
-        std::cout << error_document({status::invalid, reason::config_invalid, e.what()})
-                  << std::flush;
-      }
-      return app_.exit(e, std::cout, std::cerr) == 0 ? exit_code::done : exit_code::usage;
+      return tell(e, argc, argv);
     }
     return into_;
   }
 
  private:
+  exit_code tell(const CLI::ParseError& e, int argc, const char* const* argv) const {
+    if (e.get_exit_code() != 0 && wants_json(argc, argv)) {
+      std::cout << error_document({status::invalid, reason::config_invalid, e.what()})
+                << std::flush;
+    }
+    return app_.exit(e, std::cout, std::cerr) == 0 ? exit_code::done : exit_code::usage;
+  }
+
   void add_globals() {
     app_.add_option("--config", into_.config_file, "a YAML file of settings");
     app_.add_option("--address", into_.address,

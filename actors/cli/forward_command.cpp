@@ -7,6 +7,7 @@
 #include "actors/cli/commands.hpp"
 #include "actors/cli/direct_session.hpp"
 #include "actors/cli/forward_input.hpp"
+#include "actors/cli/output_text.hpp"
 #include "actors/cli/tier_address.hpp"
 #include "actors/process/random.hpp"
 #include "transport/client/link/tier_link.hpp"
@@ -249,6 +250,12 @@ expected<exit_code> run_forward(const command_line& line, const config::settings
   const forward_options& o = line.forward;
   if (o.out.empty() && !o.check) {
     return fail(reason::config_invalid, "--out", "not given", "a file, or --check");
+  }
+  if (same_file(o.out, o.in)) {
+    return fail(reason::config_invalid, "--out", o.out, "another file than --in's");
+  }
+  if (std::isnan(o.tolerance)) {
+    return fail(reason::config_invalid, "--tolerance", "nan", "0 or more");
   }
   if (o.layer > 0xffff) return fail(reason::config_invalid, "--layer", o.layer, "0 to 65535");
   const auto input = read_forward_input(o);

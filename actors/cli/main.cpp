@@ -157,6 +157,15 @@ int serve(const command_line& line, const config::loaded& loaded) {
   return code(exit_code_of(ended.error()));
 }
 
+// A document that standard output did not take, as on a full disk, was not written.
+int written(const command_line& line, int ended) {
+  if (ended != 0 || line.watch.on || (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)) {
+    return ended;
+  }
+  const error lost = make_error(reason::file_unwritable, "standard output", "it took not all");
+  return complain(lost, exit_code_of(lost), false);
+}
+
 int ask(const command_line& line, const config::loaded& loaded) {
   const config::settings& settings = loaded.values;
   const auto ended = [&]() -> expected<exit_code> {
@@ -178,7 +187,7 @@ int ask(const command_line& line, const config::loaded& loaded) {
       default: return fail(reason::internal_error, "no such command");
     }
   }();
-  if (ended) return code(*ended);
+  if (ended) return written(line, code(*ended));
   // Who asks nobody can exceed a limit by a file only.
   const bool offline = line.what == command::plan || line.what == command::bench_plan ||
                        (line.what == command::resolve && !line.resolve.live);
@@ -198,7 +207,7 @@ int run(int argc, const char* const* argv) {
     const config::loaded shown =
         line.what == command::up ? config::up_settings_of(*loaded).tier : *loaded;
     put(line.json ? print_json(shown) : print_yaml(shown));
-    return code(exit_code::done);
+    return written(line, code(exit_code::done));
   }
   const bool serves =
       line.what == command::up || line.what == command::coordinator || line.what == command::worker;

@@ -8,6 +8,9 @@
 
 namespace moetier::cli {
 
+// Whether both name one file, through links or not; an empty name is none.
+bool same_file(const std::string& a, const std::string& b);
+
 // reason::file_unwritable names the file.
 expected<void> write_text(const std::string& path, const std::string& text);
 

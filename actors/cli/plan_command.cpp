@@ -35,12 +35,6 @@ std::string text_of(const nlohmann::ordered_json& document) {
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  std::error_code none;
-  return !a.empty() && !b.empty() &&
-         std::filesystem::weakly_canonical(a, none) == std::filesystem::weakly_canonical(b, none);
-}
-
 // What would be lost.
 expected<void> check_files(const plan_options& o) {
   if (same_file(o.out, o.export_file))

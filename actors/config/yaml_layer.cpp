@@ -13,6 +13,8 @@ namespace moetier::config {
 namespace {
 
 constexpr std::size_t k_file_bytes_max = 1 << 20;
+// Deeper than any key has parts. An alias may hold itself, without an end.
+constexpr std::size_t k_depth_max = 4;
 
 // yaml-cpp keeps doubled keys and turns 010 into 8, so nodes are walked here and values stay text.
 class walk final {
@@ -80,13 +82,14 @@ class walk final {
     return {};
   }
 
-  expected<void> section(const std::string& name, const YAML::Node& node) {
+  expected<void> section(const std::string& name, const YAML::Node& node, std::size_t depth = 1) {
+    if (depth > k_depth_max) return malformed(node, "no setting lies so deep");
     std::set<std::string> seen;
     for (const auto& pair : node) {
       if (auto key = unique_key(pair.first, seen); !key) return key;
       const std::string key = name + "." + pair.first.Scalar();
       if (pair.second.IsMap()) {  // model: {routing: {method: ...}} is model.routing.method
-        if (auto done = section(key, pair.second); !done) return done;
+        if (auto done = section(key, pair.second, depth + 1); !done) return done;
         continue;
       }
       const auto value = pair.second.IsScalar() ? std::optional(pair.second.Scalar())

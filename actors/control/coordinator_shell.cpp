@@ -37,8 +37,9 @@ class coordinator_shell::doer final {
   }
   void operator()(const write_record& e) {
     const auto done = shell_.world_.write_record(e.expected, e.value);
-    if (!done) shell_.log_.error("record_not_written", {{"why", done.error().text}});
-    shell_.written_.push_back({e.value.epoch, done.has_value()});
+    const bool by_disk = !done && done.error().why == reason::state_unusable;
+    shell_.written_.push_back(
+        {e.value.epoch, done.has_value(), by_disk ? done.error().text : std::string()});
     visible_ = true;
   }
   void operator()(const publish_snapshot& e) {

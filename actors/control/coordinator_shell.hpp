@@ -27,7 +27,7 @@ class worker_links {
 };
 
 struct coordinator_world {
-  // Compare-and-set on the epoch, durable when it returns.
+  // Compare-and-set on the epoch, durable when it returns. reason::state_unusable: the disk failed.
   std::function<expected<void>(epoch_number expected_epoch, const coordinator::record& value)>
       write_record;
   std::function<void(bool failed, reason cause, const std::string& why)> on_stopped;

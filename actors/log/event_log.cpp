@@ -11,25 +11,14 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include "actors/log/line_budget.hpp"
+#include "actors/log/line_writer.hpp"
 #include "schemas/base/time.hpp"
 
 namespace moetier {
 namespace {
-
-spdlog::level::level_enum spdlog_level(log_level level) noexcept {
-  switch (level) {
-    case log_level::debug: return spdlog::level::debug;
-    case log_level::info: return spdlog::level::info;
-    case log_level::warn: return spdlog::level::warn;
-    case log_level::error: return spdlog::level::err;
-    case log_level::off: return spdlog::level::off;
-  }
-  return spdlog::level::info;
-}
 
 std::string utc_now() {
   const auto now = std::chrono::system_clock::now();
@@ -74,7 +63,7 @@ struct event_log::state {
   std::string worker;
   std::atomic<log_level> least;
   bool json;
-  spdlog::logger out;
+  line_writer out{STDERR_FILENO};
   std::mutex mutex;
   line_budget budget;
   std::atomic<std::uint64_t> dropped{0};
@@ -82,17 +71,7 @@ struct event_log::state {
   std::atomic<std::uint64_t> generation{0};
 
   state(std::string c, log_level l, bool j, std::string w)
-      : component(std::move(c)),
-        worker(std::move(w)),
-        least(l),
-        json(j),
-        out("moetier", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
-    out.set_pattern("%v");
-    out.set_level(spdlog::level::trace);  // `least` decides
-    out.flush_on(spdlog::level::debug);
-    // A full or closed stderr is no reason to fail; the default handler would print there again.
-    out.set_error_handler([](const std::string&) {});
-  }
+      : component(std::move(c)), worker(std::move(w)), least(l), json(j) {}
 
   std::string line(log_level level, std::string_view event, std::span<const log_field> fields) {
     std::vector<log_field> all(fields.begin(), fields.end());
@@ -159,9 +138,9 @@ void event_log::write(log_level level, std::string_view event,
     }
     if (*left_out != 0) {
       const log_field told[] = {{"of", event}, {"count", *left_out}};
-      s.out.log(spdlog::level::warn, s.line(log_level::warn, "lines_dropped", told));
+      s.out.write(s.line(log_level::warn, "lines_dropped", told) + "\n");
     }
-    s.out.log(spdlog_level(level), s.line(level, event, fields));
+    s.out.write(s.line(level, event, fields) + "\n");
   } catch (...) {
     // A line that cannot be made (no memory) is a dropped line; logging never fails its caller.
     s.dropped.fetch_add(1, std::memory_order_relaxed);
@@ -182,7 +161,7 @@ void event_log::stand(epoch_number epoch, generation_number generation) noexcept
 }
 
 std::uint64_t event_log::dropped() const noexcept {
-  return state_->dropped.load(std::memory_order_relaxed);
+  return state_->dropped.load(std::memory_order_relaxed) + state_->out.dropped();
 }
 
 std::string_view log_level_name(log_level level) noexcept {

@@ -110,6 +110,7 @@ void core::state::settle(time_ns now) {
 }
 
 void core::state::on(const time_passed&, time_ns now) {
+  write_again(now);
   if (starting) return;
   detect_silence(now);
   turn_window(now);

@@ -90,7 +90,10 @@ void core::state::tell_suspects() {
     if (!shown.live) continue;
     const int span = plan->span_index(shown.worker);
     const member& m = members.at(plan->spans()[static_cast<std::size_t>(span)].name);
-    if (m.suspected && m.told.incarnation == shown.incarnation) {
+    const bool is_shown = m.told.incarnation == shown.incarnation;
+    // A loss that the disk keeps from becoming durable: sources do without its worker meanwhile.
+    const bool is_gone = !disk_trouble.empty() && !(m.live() && is_shown);
+    if (is_gone || (m.suspected && is_shown)) {
       now_suspected.push_back({shown.worker, shown.incarnation});
     }
   }

@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint32_t k_session_block = 64;
 constexpr std::uint32_t k_session_reserve = 16;
 
+constexpr duration_ns k_disk_pause = k_second;  // between two tries of a write that the disk failed
+
 }  // namespace
 
 void core::state::write_next() {
@@ -48,8 +50,12 @@ void core::state::write_next() {
 
 void core::state::on(const record_written& e, time_ns now) {
   if (!writing || e.epoch != writing->epoch) return;
-  if (!e.done) {  // R11: another coordinator is newer, or the truth cannot be kept
-    return stop(true, "the durable record could not be written");
+  if (!e.done && e.trouble.empty()) {  // R11: another coordinator is newer
+    return stop(true, "the durable record is another coordinator's");
+  }
+  if (!e.done) return wait_for_disk(e.trouble, now);
+  if (!std::exchange(disk_trouble, {}).empty()) {
+    log(log_event::level::info, "record_written_again", fmt::format("epoch {}", e.epoch.value));
   }
   const bool epoch_rose = writing->epoch > durable.epoch;
   const bool decided = writing->generation > durable.generation;
@@ -85,6 +91,25 @@ void core::state::on(const record_written& e, time_ns now) {
     }
   }
   if (!ended) open_parked(now);
+}
+
+// What is decided serves on, and what waits to become durable waits: a full disk loses no rows. Who
+// has nothing stored yet decided nothing, and is told at once.
+void core::state::wait_for_disk(const std::string& trouble, time_ns now) {
+  if (durable.epoch.value == 0) return stop(true, trouble, reason::state_unusable);
+  if (disk_trouble != trouble) {
+    log(log_event::level::error, "record_not_written",
+        fmt::format("{}; it is tried again every {} s", trouble, k_disk_pause / k_second));
+  }
+  disk_trouble = trouble;
+  write_again_at = now + k_disk_pause;
+  refuse_parked();
+}
+
+void core::state::write_again(time_ns now) {
+  if (disk_trouble.empty() || now < write_again_at) return;
+  write_again_at = now + k_disk_pause;
+  emit(write_record{durable.epoch, *writing});
 }
 
 // R11: an epoch that this coordinator never made durable can only come from a later one.

@@ -63,7 +63,7 @@ struct stopped {
   bool failed = false;
   std::string why;
   reason cause = reason::internal_error;  // of a failure
-};  // R11: a coordinator that met a higher epoch stops
+};  // R11: a coordinator that met a higher epoch stops, one that has nothing and no disk as well
 
 using effect =
     std::variant<send_to_worker, cut_worker_link, write_record, publish_snapshot, tell_suspicion,

@@ -47,8 +47,9 @@ struct worker_link_lost {
 struct time_passed {};  // at least every heartbeat interval
 struct record_written {
   epoch_number epoch;
-  bool done = true;
-};  // false: the compare-and-set failed or the disk did
+  bool done = true;       // false: the compare-and-set failed or the disk did
+  std::string trouble{};  // the disk's, one sentence; the same write may succeed later
+};
 struct open_session {
   request_token token = 0;
   session_request request;

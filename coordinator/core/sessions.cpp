@@ -168,6 +168,7 @@ void core::state::on(const open_session& e, time_ns now) {
   parked_opens.push_back(e);
   parked_opens.back().request = std::move(*request);
   open_parked(now);
+  if (!disk_trouble.empty()) refuse_parked();
 }
 
 // Opens those for whom an id is reserved; the others wait for the record.
@@ -191,6 +192,15 @@ void core::state::open_parked(time_ns now) {
   }
   parked_opens.erase(parked_opens.begin(),
                      parked_opens.begin() + static_cast<std::ptrdiff_t>(opened));
+}
+
+// Nobody waits for a disk that fails.
+void core::state::refuse_parked() {
+  for (const open_session& e : std::exchange(parked_opens, {})) {
+    error why = make_error(reason::not_ready, k_disk_fails);
+    why.retry_after_ns = k_second;
+    answer(e.token, unexpected_error(std::move(why)));
+  }
 }
 
 session_grant core::state::grant_of(const session& s) const {

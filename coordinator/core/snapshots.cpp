@@ -169,6 +169,7 @@ void core::state::count_replicas() {
 
 std::vector<std::string> core::state::reasons_not_ready() const {
   if (ended) return {"it is shutting down"};
+  if (starting && !disk_trouble.empty()) return {k_disk_fails};
   if (starting) return {"the durable record is being written"};
   if (published) return lost_texts;
   std::size_t here = 0;
@@ -178,6 +179,7 @@ std::vector<std::string> core::state::reasons_not_ready() const {
     loaded += m.at >= member_stage::verified ? 1 : 0;
   }
   std::vector<std::string> reasons;
+  if (!disk_trouble.empty()) reasons.emplace_back(k_disk_fails);
   const std::size_t wanted = plan ? members.size() : options.workers_expected;
   if (!plan_problem.empty()) reasons.push_back(plan_problem);
   if (here < wanted) {

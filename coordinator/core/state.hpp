@@ -26,6 +26,8 @@
 namespace moetier::coordinator {
 
 inline constexpr generation_number k_first_generation{1};
+// What clients hear of it; the log says what the disk said.
+inline constexpr const char* k_disk_fails = "the durable record cannot be written";
 
 using resolved_tier = coordinator::resolved;
 
@@ -62,7 +64,11 @@ struct core::state {
   std::optional<record> writing;  // handed to the shell, not acknowledged
   bool epoch_wanted = false;      // the group changed, or a plan begins
   bool starting = true;           // the first write is not acknowledged: nothing goes to workers
+  std::string disk_trouble;       // why `writing` waits for its next try; empty = it does not
+  time_ns write_again_at = 0;
   void write_next();
+  void write_again(time_ns now);
+  void wait_for_disk(const std::string& trouble, time_ns now);
   void on(const record_written& e, time_ns now);
   void meet_epoch(epoch_number theirs);
 
@@ -183,6 +189,7 @@ struct core::state {
   void on(const renew_session& e, time_ns now);
   void on(const close_session& e, time_ns now);
   void open_parked(time_ns now);
+  void refuse_parked();
   void answer_resumes(time_ns now);
   void lapse_sessions(time_ns now);
   void end_session(session_id id, error why);

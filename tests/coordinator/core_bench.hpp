@@ -212,11 +212,11 @@ class bench {
   time_ns now = 1000 * k_second;
   link_number last_link = 0;
 
-  // The disk does what was asked last, and says so.
-  void acknowledge(bool done = true) {
+  // The disk does what was asked last, and says so; with a trouble it did not.
+  void acknowledge(bool done = true, std::string trouble = {}) {
     const write_record w = *std::exchange(pending, std::nullopt);
     if (done) disk = w.value;
-    step(record_written{w.value.epoch, done});
+    step(record_written{w.value.epoch, done, std::move(trouble)});
   }
 
  private:

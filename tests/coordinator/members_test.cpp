@@ -45,6 +45,74 @@ TEST(coordinator_members, a_failed_compare_and_set_stops_it_without_a_word_to_wo
   EXPECT_TRUE(b.all<send_to_worker>().empty());
 }
 
+// --- a disk that fails ---
+
+constexpr const char* k_full = "durable state: writing a record: No space left on device";
+
+TEST(coordinator_members, a_full_disk_at_the_very_first_start_ends_it_and_says_so) {
+  bench b;
+  b.disk_answers = false;
+  b.start();
+  b.acknowledge(false, k_full);
+  ASSERT_EQ(b.all<stopped>().size(), 1u);
+  EXPECT_TRUE(b.all<stopped>()[0].failed);
+  EXPECT_EQ(b.all<stopped>()[0].cause, reason::state_unusable);
+  EXPECT_EQ(b.all<stopped>()[0].why, k_full);
+}
+
+TEST(coordinator_members, a_full_disk_stops_no_tier_that_serves_and_is_asked_again) {
+  bench b;
+  b.serve();
+  b.disk_answers = false;
+  b.forget();
+  b.lose_link("b");
+  ASSERT_TRUE(b.pending.has_value());
+  const record wanted = b.pending->value;
+  b.acknowledge(false, k_full);
+  EXPECT_TRUE(b.all<stopped>().empty());
+  EXPECT_TRUE(b.all<publish_snapshot>().empty()) << "the loss is not durable";
+  EXPECT_TRUE(b.view().ready) << "what is published is served on";
+  ASSERT_EQ(b.all<tell_suspicion>().size(), 1u) << "and sources do without b";
+  ASSERT_EQ(b.all<tell_suspicion>()[0].suspicion->workers.size(), 1u);
+  EXPECT_EQ(b.all<tell_suspicion>()[0].suspicion->workers[0].worker, worker_id(1));
+  b.wait(900 * k_millisecond);
+  EXPECT_FALSE(b.pending.has_value()) << "no second try within the pause";
+  EXPECT_TRUE(b.logged("record_not_written"));
+  b.wait(200 * k_millisecond);
+  ASSERT_TRUE(b.pending.has_value());
+  EXPECT_EQ(b.pending->value, wanted);
+  b.forget();
+  b.acknowledge(false, k_full);
+  EXPECT_FALSE(b.logged("record_not_written")) << "once, as long as it is the same trouble";
+  b.wait(1100 * k_millisecond);
+  b.acknowledge();
+  EXPECT_TRUE(b.logged("record_written_again"));
+  EXPECT_EQ(b.snapshot()->epoch, wanted.epoch);
+  EXPECT_FALSE(b.is_live(1));
+  EXPECT_TRUE(b.all<tell_suspicion>().back().suspicion->workers.empty());
+  b.wait(1100 * k_millisecond);
+  EXPECT_FALSE(b.pending.has_value());
+}
+
+TEST(coordinator_members, a_restart_with_a_full_disk_waits_for_it) {
+  bench b;
+  b.serve();
+  b.disk_answers = false;
+  b.restart();
+  b.forget();
+  b.acknowledge(false, k_full);
+  EXPECT_TRUE(b.all<stopped>().empty());
+  const std::vector<std::string> waits{"the durable record cannot be written"};
+  EXPECT_EQ(b.view().not_ready_reasons, waits);
+  b.wait(1100 * k_millisecond);
+  ASSERT_TRUE(b.pending.has_value());
+  b.disk_answers = true;
+  b.acknowledge();
+  b.connect("a");
+  b.connect("b");
+  EXPECT_TRUE(b.view().ready);
+}
+
 TEST(coordinator_members, a_worker_that_knows_a_higher_epoch_stops_it) {
   bench b;
   b.start();

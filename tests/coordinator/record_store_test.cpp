@@ -77,7 +77,9 @@ TEST_F(record_store_test, the_compare_and_set_refuses_another_epoch_and_keeps_wh
   auto store = record_store::open(directory_);
   auto refused = (*store)->write(epoch_number(2), value(4));
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().text, "durable state: epoch 3 is stored; 2 was expected");
+  EXPECT_EQ(refused.error().why, reason::sequence);
+  EXPECT_EQ(refused.error().text,
+            "a write of the durable record is not allowed here: epoch 3 is stored; 2 was expected");
   EXPECT_EQ((*store)->stored(), value(3));
   EXPECT_TRUE((*store)->write(epoch_number(3), value(3)).has_value())
       << "the same epoch may rewrite";
@@ -168,6 +170,9 @@ TEST_F(record_store_test, a_disk_that_fails_is_an_error_and_the_last_copy_stays)
   ASSERT_FALSE(failed.has_value());
   EXPECT_EQ(failed.error().why, reason::state_unusable);
   EXPECT_EQ((*store)->stored(), value(3));
+  fs::remove(file(0));
+  EXPECT_TRUE((*store)->write(epoch_number(3), value(4)).has_value()) << "the same write, later";
+  EXPECT_EQ((*store)->stored(), value(4));
 }
 
 TEST_F(record_store_test, a_record_survives_the_trip_through_bytes) {

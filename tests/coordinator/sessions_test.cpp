@@ -106,6 +106,30 @@ TEST(coordinator_sessions, an_open_waits_for_a_reserved_id_and_is_answered_once)
   EXPECT_EQ(b.all<answer_session>().size(), 70u);
 }
 
+TEST(coordinator_sessions, nobody_waits_for_ids_that_a_full_disk_does_not_give) {
+  bench b;
+  b.options.sessions_max = 200;
+  b.options.sources_max = 200;
+  b.serve();
+  b.disk_answers = false;
+  for (request_token t = 1; t <= 65; ++t) b.step(open_session{t, {}});
+  EXPECT_EQ(b.all<answer_session>().size(), 64u);
+  b.acknowledge(false, "durable state: writing a record: No space left on device");
+  b.step(open_session{66, {}});
+  const auto answers = b.all<answer_session>();
+  ASSERT_EQ(answers.size(), 66u);
+  for (const std::size_t late : {64u, 65u}) {
+    ASSERT_FALSE(answers[late].grant.has_value());
+    EXPECT_EQ(answers[late].grant.error().text,
+              "the tier is not ready: the durable record cannot be written");
+    EXPECT_EQ(answers[late].grant.error().retry_after_ns, k_second);
+  }
+  b.wait(1100 * k_millisecond);
+  b.disk_answers = true;
+  b.acknowledge();
+  b.open(67);
+}
+
 // --- attach ---
 
 TEST(coordinator_sessions, an_attach_is_answered_when_every_live_worker_has_it) {

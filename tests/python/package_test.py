@@ -318,6 +318,75 @@ class PackageTest(unittest.TestCase):
             counter.join()
         self.assertGreater(len(turns), 5)
 
+    def test_a_session_is_one_threads_at_a_time_and_closes_when_its_call_has_ended(self):
+        x, ids, w = inputs(16)
+        session = self.session(call_deadline=0.5)
+        toy.toy_worker_acts(2, SILENT)
+        ended = []
+
+        def call():
+            try:
+                with session.step() as step:
+                    step.forward(2, x, ids=ids, weights=w)
+            except moetier.Error as error:
+                ended.append(error)
+        caller = threading.Thread(target=call)
+        caller.start()
+        refused = None
+        while refused is None and caller.is_alive():
+            try:
+                session.stats
+            except moetier.BadState as error:
+                refused = error
+        self.assertEqual(str(refused), "another thread is in a call of this session; allowed: one at a time")
+        session.close()  # frees what that call works on
+        caller.join()
+        self.assertIsInstance(ended[0], moetier.Timeout)
+        self.assertTrue(session.closed)
+        with self.assertRaises(moetier.BadState):
+            session.stats
+
+    def test_a_service_closes_when_the_calls_of_another_thread_have_ended(self):
+        for _ in range(50):
+            tier = moetier.connect("tier:1")
+            seen = []
+
+            def look(tier=tier, seen=seen):
+                try:
+                    while True:
+                        tier.session().close()
+                except moetier.BadState as error:
+                    seen.append(str(error))
+            other = threading.Thread(target=look)
+            other.start()
+            tier.close()  # with a session of the other thread open, opening or closing
+            other.join()
+            self.assertEqual(seen, ["this service is closed"])
+
+    def test_what_c_would_cut_short_or_wrap_is_refused(self):
+        for given in ({"tenant": "a\0b"}, {"tenant": 5}, {"tenant": "\udcff"}, {"model_fingerprint": 2**64},
+                      {"model_fingerprint": -1}, {"model_fingerprint": "1"}, {"flight_file": 5},
+                      {"flight_file": "a\0b"}, {"tls": 5}, {"tls": ("cert",)}, {"tls": ("a\0b", "key", "ca")}):
+            with self.subTest(given=given), self.assertRaisesRegex(moetier.Invalid, "allowed: "):
+                moetier.connect("tier:1", **given).close()
+        with self.assertRaisesRegex(moetier.Invalid, "address is 'tier:1.x00'; allowed: a text without NUL"):
+            moetier.connect("tier:1\0")
+        with self.assertRaisesRegex(moetier.Invalid, "max_missing_weight is 'a'; allowed: a number"):
+            self.tier.session(max_missing_weight="a")
+        x, ids, w = inputs(2)
+        with self.session().step() as step:
+            with self.assertRaisesRegex(moetier.Invalid, "ticket is a int; allowed: a Ticket"):
+                step.collect(5)
+            with self.assertRaisesRegex(moetier.Invalid, "hidden gave no capsule by __dlpack__"):
+                step.submit(2, type("Empty", (), {"__dlpack__": lambda self: 5})(), ids=ids, weights=w)
+
+    def test_adapter_ids_that_are_none_are_named_as_given(self):
+        x, ids, w = inputs(2)
+        with self.session().step() as step:
+            for given in (2**32, -2):
+                with self.assertRaisesRegex(moetier.Invalid, "adapter_ids of row 1 is %d; allowed: -1 " % given):
+                    step.submit(2, x, ids=ids, weights=w, adapter_ids=np.array([-1, given]))
+
     def test_importing_loads_nothing(self):
         code = "import sys, moetier; sys.exit(any('libmoetier' in line for line in open('/proc/self/maps')))"
         self.assertEqual(subprocess.run([sys.executable, "-c", code], check=False).returncode, 0)

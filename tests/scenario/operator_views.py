@@ -204,6 +204,14 @@ class Documents(unittest.TestCase):
                 self.assertEqual(code == 200, b"settings" in answer.read())
                 link.close()
 
+    def test_a_document_that_the_disk_does_not_take_is_none(self):
+        with open("/dev/full", "wb") as full:
+            for arguments in (["resolve", "--capture"], ["coordinator", "--print-config"]):
+                ended = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True,
+                                       env=COMMAND_ENVIRONMENT)
+                self.assertEqual((7, "moetier: cannot write standard output: it took not all\n"),
+                                 (ended.returncode, ended.stderr), arguments)
+
     def test_up_shows_no_port_that_it_does_not_use(self):
         shown = subprocess.run([PROGRAM, "up", "--model", str(MODEL), "--print-config"], capture_output=True, text=True,
                                timeout=30, env=COMMAND_ENVIRONMENT).stdout
@@ -239,6 +247,27 @@ class Logs(unittest.TestCase):
                            "the level", pause=0.05)
             refused = tier.command("log-level", "loud", check=False)
             self.assertEqual(2, refused.returncode)
+
+    def test_who_stops_reading_them_holds_up_no_tier(self):
+        reading, writing = os.pipe()  # a pager that is paused
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+        up = subprocess.Popen([PROGRAM, "up", "--model", str(MODEL), "--workers", "2", "--rpc-port", "0", "--log-level",
+                               "debug", "-o", "json"], stdout=subprocess.PIPE, stderr=writing, text=True,
+                              env=ENVIRONMENT)
+        try:
+            os.close(writing)
+            self.assertTrue(select.select([up.stdout], [], [], 30)[0], "it is not ready")
+            address = json.loads(up.stdout.readline())["address"]
+            asked = subprocess.run([PROGRAM, "status", "--address", address], capture_output=True, timeout=30,
+                                   env=COMMAND_ENVIRONMENT)
+            self.assertEqual(0, asked.returncode, asked.stderr)
+            up.terminate()
+            self.assertEqual(0, up.wait(timeout=10))
+        finally:
+            up.kill()
+            up.wait()
+            up.stdout.close()
+            os.close(reading)
 
     def test_a_worker_that_reaches_no_coordinator_says_so(self):
         with tempfile.TemporaryFile() as log:

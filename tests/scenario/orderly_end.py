@@ -1,10 +1,13 @@
-"""SIGTERM of each process under load: what is in flight ends, exit 0 within 5 s."""
+"""SIGTERM of each process under load: what is in flight ends, exit 0 within 5 s. A session that ends leaves nothing."""
 import json
+import pathlib
 import time
 import unittest
 
+import moetier
+
 from lost_worker import cases_of
-from process_tier import ProcessTier
+from process_tier import ProcessTier, wait_until
 from traffic import Traffic
 import vectors
 
@@ -35,6 +38,19 @@ class OrderlyEnd(unittest.TestCase):
             traffic.stop()
         self.assertEqual(0, code)
         print(json.dumps({"process": "coordinator", "exit": code, "seconds": seconds}))
+
+    def test_sessions_that_called_nothing_leave_no_connection_at_the_workers(self):
+        def mapped():  # the carrier maps a peer's memory for each connection
+            return [pathlib.Path(f"/proc/{worker.process.pid}/maps").read_text().count("/SYSV")
+                    for worker in tier.workers.values()]
+
+        with ProcessTier(workers=2) as tier, moetier.connect(tier.address) as service:
+            before = mapped()
+            for pause in (0, 0, 0.3, 0.3):  # without and with the carrier's own words between two idle peers
+                with service.session(max_tokens=16):
+                    time.sleep(pause)
+            # This process lives on, so that nothing of it goes by its end.
+            wait_until(lambda: mapped() == before, 5, f"the memory of before, {before} segments, now {mapped()}")
 
 
 if __name__ == "__main__":

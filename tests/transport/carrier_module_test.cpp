@@ -6,6 +6,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "transport/carrier_module.hpp"
@@ -51,6 +55,29 @@ TEST(carrier_module, goes_by_shared_memory_on_one_host_with_and_without_tcp) {
         "ucx", {.listen = "127.0.0.1", .checksum_payload = false, .allow_tcp = allow_tcp});
     ASSERT_TRUE(carrier) << carrier.error().text;
     EXPECT_EQ((*carrier)->describe().find("tcp/"), std::string::npos) << (*carrier)->describe();
+  }
+}
+
+TEST(carrier_module, says_that_descriptors_lack_before_the_library_ends_the_process) {
+  ASSERT_TRUE(open_carrier("ucx", {}));  // what it opens once for all is open
+  const int next = eventfd(0, EFD_CLOEXEC);
+  ASSERT_EQ(close(next), 0);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  for (rlim_t free = 0; free < 40; ++free) {
+    const rlimit few{static_cast<rlim_t>(next) + free, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto carrier = open_carrier("ucx", {});
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (carrier) {
+      EXPECT_GE(free, 16u);
+      continue;
+    }
+    EXPECT_EQ(carrier.error().code, status::unsupported);
+    EXPECT_EQ(carrier.error().text,
+              "carrier ucx cannot run: fewer than 16 file descriptors are free; raise their limit "
+              "(ulimit -n)")
+        << free << " were free";
   }
 }
 

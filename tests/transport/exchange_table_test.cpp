@@ -473,6 +473,15 @@ TEST_F(source_side, never_gives_the_stamp_zero) {
   }
 }
 
+TEST_F(source_side, says_farewell_to_none_that_it_never_called) {
+  EXPECT_TRUE(table.farewell().empty());
+  send(1);
+  EXPECT_EQ(table.farewell().size(), 1u);
+  table.detach(k_worker.worker);
+  table.attach(k_worker, 2, memory);  // a new connection, over which nothing went yet
+  EXPECT_TRUE(table.farewell().empty());
+}
+
 TEST_F(source_side, takes_a_farewell_for_the_loss_of_the_worker) {
   const exchange_ticket ticket = send(1);
   wire_header h = good_return();

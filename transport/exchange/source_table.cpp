@@ -52,7 +52,7 @@ void source_table::attach(const worker_identity& worker, link_peer peer,
   MOETIER_ASSERT(place != pairs_.end());
   place->worker = worker;
   place->used = place->attached = true;
-  place->lost = false;
+  place->lost = place->called = false;
   place->peer = peer;
   place->memory = std::move(memory);
   for (exchange& x : place->banks) x = exchange{.ticket = x.ticket};
@@ -96,7 +96,7 @@ void source_table::lose(worker_pair& pair, std::uint64_t& count) {
 std::vector<source_table::outgoing> source_table::farewell() {
   std::vector<outgoing> all;
   for (worker_pair& pair : pairs_) {
-    if (!pair.attached || pair.lost) continue;
+    if (!pair.attached || pair.lost || !pair.called) continue;
     wire_header h;
     h.kind = wire_kind::abort;
     h.source = self_.source.value;
@@ -164,6 +164,7 @@ comm_status source_table::dispatch(exchange_ticket ticket, std::uint32_t rows,
   h.budget_us = budget_us;
   write_head(h, *pair.memory, out.bank);
 
+  pair.called = true;
   x->state = exchange_state::sent;
   x->sending = true;
   return comm_status::ok;

@@ -53,7 +53,8 @@ class source_table final {
   link_peer detach(worker_id worker);  // 0: was not attached
   void lose(link_peer peer);           // no effect unless it is attached and alive
 
-  // Writes a last header for each worker that is attached and alive: this half is going away.
+  // Writes a last header for each worker that is attached, alive and was ever called: this half is
+  // going away. A first word at the end would only make a carrier connect what is about to go.
   std::vector<outgoing> farewell();
 
   // Exchanges, in the order of their life.
@@ -99,6 +100,7 @@ class source_table final {
     bool used = false;
     bool attached = false;
     bool lost = false;
+    bool called = false;  // since it was attached
     link_peer peer = 0;
     std::uint32_t last_stamp = 0;
     std::shared_ptr<bank_memory> memory;

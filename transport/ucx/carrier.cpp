@@ -174,7 +174,9 @@ moetier_carrier_module_open(std::uint32_t version,
                             const moetier::transport::carrier_options& options, std::string& why) {
   using namespace moetier::transport;
   if (version != k_carrier_module_version) {
-    why = "the module was built from other sources";
+    why = make_error(moetier::reason::carrier_unavailable, "ucx",
+                     "the module was built from other sources")
+              .text;
     return nullptr;
   }
   const auto lanes = probe_lanes(options);

@@ -1,7 +1,12 @@
 #include "transport/ucx/ucx_context.hpp"
 
 #include <cstdlib>
+#include <deque>
 
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+
+#include "schemas/file/descriptor.hpp"
 #include "transport/exchange/limits.hpp"
 
 namespace moetier::transport {
@@ -9,6 +14,18 @@ namespace {
 
 bool is_loopback(const std::string& listen) {
   return listen.starts_with("127.") || listen == "::1" || listen == "localhost";
+}
+
+// What a context opens, some of it for a moment only. Where one lacks in the middle of that, the
+// library ends the process by an assertion of its own.
+constexpr std::size_t k_descriptors_min = 16;
+
+bool has_descriptors() {
+  std::deque<descriptor> taken;
+  while (taken.size() < k_descriptors_min) {
+    if (taken.emplace_back(::eventfd(0, EFD_CLOEXEC)).get() < 0) return false;
+  }
+  return true;
 }
 
 bool is_set_by_user(const std::string& name) {
@@ -40,6 +57,12 @@ unexpected_error ucx_failure(const char* call, ucs_status_t status) {
 
 expected<std::unique_ptr<ucx_context>> ucx_context::make(const carrier_options& options,
                                                          ucs_thread_mode_t thread_mode) {
+  if (!has_descriptors()) {
+    return fail(
+        reason::carrier_unavailable, "ucx",
+        fmt::format("fewer than {} file descriptors are free; raise their limit (ulimit -n)",
+                    k_descriptors_min));
+  }
   std::unique_ptr<ucx_context> self(new ucx_context());
 
   ucp_config_t* config = nullptr;

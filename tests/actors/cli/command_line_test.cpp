@@ -175,6 +175,17 @@ TEST(command_line, a_timeout_without_a_unit_is_told_so) {
   EXPECT_NE(told("x").find("x is no duration; e.g. 10s, 500ms"), std::string::npos) << told("x");
 }
 
+TEST(command_line, an_unknown_command_is_named) {
+  const auto told = [](std::vector<const char*> words) {
+    words.insert(words.end(), {"-o", "json"});
+    return printed(std::move(words));
+  };
+  EXPECT_NE(told({"frobnicate"}).find("no command is called frobnicate"), std::string::npos);
+  EXPECT_NE(told({"placement", "shwo"}).find("no command is called shwo"), std::string::npos);
+  EXPECT_NE(told({"placement"}).find("A subcommand is required"), std::string::npos);
+  EXPECT_NE(told({"forward", "--in", "a"}).find("--layer is required"), std::string::npos);
+}
+
 TEST(command_line, misuse_is_2_and_help_is_0) {
   EXPECT_EQ(refused({}), exit_code::usage);
   EXPECT_EQ(refused({"--bogus"}), exit_code::usage);

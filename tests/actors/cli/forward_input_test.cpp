@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "actors/cli/commands.hpp"
 #include "schemas/safetensors/tensor_file.hpp"
 #include "schemas/safetensors/tensor_writer.hpp"
 
@@ -182,6 +184,30 @@ TEST_F(forward_input_test, writes_output_in_hiddens_type_with_what_made_it) {
       {"generation", "7"},      {"layer", "3"},
       {"return_mode", "exact"}, {"status", "OK"}};
   EXPECT_EQ((*file)->header().metadata, wanted);
+}
+
+TEST_F(forward_input_test, its_own_file_is_never_written_over) {
+  write({{"hidden", dtype::f32, {1, 4}}, {"logits", dtype::f32, {1, 2}}});
+  const std::string link = path_ + ".link";
+  std::filesystem::create_symlink(path_, link);
+  for (const std::string& out : {path_, link}) {
+    command_line line;
+    line.forward.in = path_;
+    line.forward.out = out;
+    const auto done = run_forward(line, {});
+    ASSERT_FALSE(done.has_value());
+    EXPECT_EQ(done.error().text, "setting --out is " + out + "; allowed: another file than --in's");
+  }
+  std::filesystem::remove(link);
+}
+
+TEST_F(forward_input_test, a_tolerance_is_a_number) {
+  command_line line;
+  line.forward.check = true;
+  line.forward.tolerance = std::numeric_limits<double>::quiet_NaN();
+  const auto done = run_forward(line, {});
+  ASSERT_FALSE(done.has_value());
+  EXPECT_EQ(done.error().text, "setting --tolerance is nan; allowed: 0 or more");
 }
 
 TEST(deviation, counts_what_is_not_finite_as_wrong) {

@@ -143,6 +143,12 @@ TEST(loader, refuses_a_wrong_tenant_with_its_place) {
             "name for every tenant of the list");
 }
 
+TEST(loader, refuses_a_section_that_holds_itself) {
+  EXPECT_EQ(yaml_error("a: &a {b: *a}\n"), "tier.yaml:1 is malformed: no setting lies so deep");
+  EXPECT_EQ(yaml_error("a:\n  b:\n    c:\n      d:\n        e:\n          f: 1\n"),
+            "tier.yaml:6 is malformed: no setting lies so deep");
+}
+
 TEST(loader, every_default_is_a_legal_value_of_its_key) {
   for (const key_row& row : key_table()) {
     settings s;

@@ -61,6 +61,18 @@ void read_integers(const tensor_view& view, std::vector<std::int32_t>& into) {
   }
 }
 
+// What does not fit is said as it was given.
+expected<void> check_adapter_ids(const tensor_view& view) {
+  constexpr std::int64_t k_max = std::numeric_limits<std::int32_t>::max();
+  for (std::uint32_t t = 0; t < view.rows; ++t) {
+    const std::int64_t value = integer_at(view.data + t * view.pitch, view.type, 0);
+    if (value >= -1 && value <= k_max) continue;
+    return fail(reason::invalid_argument, fmt::format("adapter_ids of row {}", t), value,
+                "-1 (none) or the id of a loaded adapter");
+  }
+  return {};
+}
+
 }  // namespace
 
 call_tensors::call_tensors(const tensor_sizes& sizes) : sizes_(sizes) {
@@ -162,6 +174,7 @@ expected<client::layer_call> call_tensors::read(const moetier_call& call, const 
     read.token_ids = token_ids_;
   }
   if (views.adapter_ids.given()) {
+    if (auto ok = check_adapter_ids(views.adapter_ids); !ok) return unexpected_error(ok.error());
     read_integers(views.adapter_ids, adapter_ids_);
     read.adapter_ids = adapter_ids_;
   }

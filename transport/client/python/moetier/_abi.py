@@ -11,7 +11,7 @@ from ctypes import c_uint64, c_void_p
 from .errors import error_for
 
 VERSION = 1
-OK, PENDING, DEGRADED = 0, 1, 2
+OK, PENDING, DEGRADED, INTERNAL = 0, 1, 2, 39
 LIBRARY = "libmoetier.so.1"
 
 
@@ -168,8 +168,15 @@ def check(status):
     """Raises the thread's last error unless the status is OK; other good statuses are returned."""
     if status in (OK, PENDING, DEGRADED):
         return status
+    error = last_error()
+    raise error if error.code == status else error_for(status, "status %d" % status)
+
+
+def last_error():
+    """The exception of this thread's last failure."""
     shown = library().moetier_last_error()
-    if not shown or shown.contents.status != status:
-        raise error_for(status, "status %d" % status)
+    if not shown:
+        return error_for(INTERNAL, "no error is known")
     error = shown.contents
-    raise error_for(status, error.text.decode(), error.reason.decode(), bool(error.retryable), error.retry_after_ns)
+    return error_for(error.status, error.text.decode(), error.reason.decode(), bool(error.retryable),
+                     error.retry_after_ns)

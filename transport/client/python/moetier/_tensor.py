@@ -87,7 +87,11 @@ def tensor(name, value, dtype=None, writable=False, stream=None):
         raise Invalid("%s is a %s; allowed: a NumPy array or an object with __dlpack__" % (name, type(value).__name__),
                       reason="invalid_argument")
     capsule = _capsule(value, stream)
-    address = _get_pointer(capsule, b"dltensor")
+    try:
+        address = _get_pointer(capsule, b"dltensor")
+    except ValueError:
+        raise Invalid("%s gave no capsule by __dlpack__; allowed: one of DLPack 0.6, unused" % name,
+                      reason="invalid_argument") from None
     # A DLManagedTensor begins with its DLTensor. The capsule stays unconsumed: it frees itself after the call.
     return Tensor(_abi.DLTensor.from_address(address), (value, capsule))
 

@@ -2,14 +2,16 @@
 
 import collections
 import ctypes
+import numbers
 import os
+import threading
 import warnings
 
 import numpy
 
 from . import _abi
 from ._tensor import check_can_allocate, empty_beside, empty_like, tensor
-from .errors import BadState, Degraded, Error, Invalid, Unavailable
+from .errors import BadState, Degraded, Error, Invalid, Timeout, Unavailable
 
 Model = collections.namedtuple(
     "Model", "model_type hidden_size intermediate_size experts top_k layers_total moe_layers fingerprint epoch "
@@ -49,25 +51,50 @@ def _number(name, value, largest):
     return int(value)
 
 
+def _text(name, value, convert=str.encode):
+    """Bytes for C, which would end a text at its first NUL."""
+    try:
+        given = convert(value)
+    except (TypeError, ValueError):
+        given = b"\0"
+    if b"\0" in given:
+        raise Invalid("%s is %r; allowed: a text without NUL" % (name, value), reason="invalid_argument")
+    return given
+
+
+def _real(name, value):
+    if not isinstance(value, numbers.Real):
+        raise Invalid("%s is %r; allowed: a number" % (name, value), reason="invalid_argument")
+    return float(value)
+
+
 def _nanoseconds(name, seconds):
     if seconds is None:
         return 0
-    if not isinstance(seconds, (int, float)) or not 0 <= seconds <= 1e9:
+    if not isinstance(seconds, numbers.Real) or not 0 <= seconds <= 1e9:
         raise Invalid("%s is %r; allowed: seconds from 0 to 1e9" % (name, seconds), reason="invalid_argument")
-    return max(1, int(seconds * 1e9))
+    return max(1, int(float(seconds) * 1e9))
 
 
 def connect(address, tls=None, *, timeout=5.0, tenant=None, model_fingerprint=0, flight_file=None):
     """Connects to the coordinator at "host:port", inside TLS with a Tls, or at "unix:PATH"; returns a Service. When a
     call ends in Timeout, the newest waits of this connection are written to `flight_file` as JSON."""
-    options = _abi.ServiceOptions(address=str(address).encode(), tenant=None if tenant is None else tenant.encode(),
+    options = _abi.ServiceOptions(address=_text("address", str(address)),
+                                  tenant=None if tenant is None else _text("tenant", tenant),
                                   connect_timeout_ns=_nanoseconds("timeout", timeout),
-                                  model_fingerprint=model_fingerprint,
-                                  flight_file=None if flight_file is None else os.fsencode(flight_file))
+                                  model_fingerprint=_number("model_fingerprint", model_fingerprint, 2**64 - 1))
+    if flight_file is not None:
+        options.flight_file = _text("flight_file", flight_file, os.fsencode)
     if tls is not None:
-        paths = [None if path is None else os.fsencode(path) for path in Tls(*tls)[:3]]
-        name = Tls(*tls).server_name
-        files = _abi.Tls(cert=paths[0], key=paths[1], ca=paths[2], server_name=None if name is None else name.encode())
+        if not isinstance(tls, (tuple, list)) or not 3 <= len(tls) <= 4:
+            raise Invalid("tls is a %s; allowed: a Tls" % type(tls).__name__, reason="invalid_argument")
+        given = Tls(*tls)
+        files = _abi.Tls()
+        for field in ("cert", "key", "ca"):
+            if getattr(given, field) is not None:
+                setattr(files, field, _text("tls " + field, getattr(given, field), os.fsencode))
+        if given.server_name is not None:
+            files.server_name = _text("tls server_name", given.server_name)
         options.tls = ctypes.pointer(files)
     handle = ctypes.c_void_p()
     _abi.check(_abi.library().moetier_service_open(ctypes.byref(options), ctypes.byref(handle)))
@@ -81,12 +108,17 @@ class _Handle:
 
     def __init__(self, handle):
         self._open_handle = handle
+        self._process = os.getpid()
 
     @property
     def _handle(self):
         if self._open_handle is None:
             raise BadState("this %s is closed" % self._what, reason="sequence")
         return self._open_handle
+
+    def _is_ours(self):
+        """Not in a forked child, where threads that hold a lock of ours do not exist any more."""
+        return os.getpid() == self._process
 
     @property
     def closed(self):
@@ -99,6 +131,33 @@ class _Handle:
         self.close()
 
 
+class _Turn:
+    """One thread's turn at a session, which the library leaves to its callers: `with` gives the open handle and refuses
+    a second thread. The same thread may come again, as a signal's handler does."""
+
+    __slots__ = ("_session", "_lock")
+
+    def __init__(self, session):
+        self._session = session
+        self._lock = threading.RLock()
+
+    def __enter__(self):
+        if not self._lock.acquire(False):
+            raise BadState("another thread is in a call of this session; allowed: one at a time", reason="sequence")
+        try:
+            return self._session._handle
+        except BadState:
+            self._lock.release()
+            raise
+
+    def __exit__(self, *exception):
+        self._lock.release()
+
+    def wait(self):
+        """Takes the turn when the call that is under way has ended."""
+        self._lock.acquire()
+
+
 class Service(_Handle):
     """A connection to a tier. Thread-safe. close() closes its open sessions first."""
 
@@ -107,12 +166,26 @@ class Service(_Handle):
     def __init__(self, handle):
         super().__init__(handle)
         self._sessions = []
+        self._users = []  # threads in a call of the library, by ident
+        self._idle = threading.Condition()
+
+    def _use(self, call):
+        """call(handle), which close() waits for."""
+        with self._idle:
+            handle = self._handle
+            self._users.append(threading.get_ident())
+        try:
+            return call(handle)
+        finally:
+            with self._idle:
+                self._users.remove(threading.get_ident())
+                self._idle.notify_all()
 
     @property
     def model(self):
         """What the tier serves now, as a Model."""
         info = _abi.ModelInfo()
-        _abi.check(_abi.library().moetier_service_info(self._handle, ctypes.byref(info)))
+        self._use(lambda handle: _abi.check(_abi.library().moetier_service_info(handle, ctypes.byref(info))))
         return Model(model_type=info.model_type.decode(), hidden_size=info.hidden_size,
                      intermediate_size=info.intermediate_size, experts=info.experts, top_k=info.top_k,
                      layers_total=info.layers_total, moe_layers=tuple(info.moe_layers[:info.moe_layer_count]),
@@ -147,24 +220,37 @@ class Service(_Handle):
             return_dtype=_pick("return_dtype", return_dtype, _DTYPES), gate=_pick("gate", gate, _SIDES),
             shared_experts=_pick("shared_experts", shared_experts, _SIDES), ack=_pick("ack", ack, _ACKS),
             bad_rows=_pick("bad_rows", bad_rows, _BAD_ROWS), on_missing=_pick("on_missing", on_missing, _ON_MISSING),
-            max_missing_weight=max_missing_weight, low_latency=int(bool(low_latency)), dry_run=int(bool(dry_run)))
-        handle = ctypes.c_void_p()
-        _abi.check(_abi.library().moetier_session_open(self._handle, ctypes.byref(options), ctypes.byref(handle)))
-        session = Session(handle, self, top_k or self.model.top_k, gate, shared_experts, bad_rows == "flag")
-        self._sessions.append(session)
-        return session
+            max_missing_weight=_real("max_missing_weight", max_missing_weight), low_latency=int(bool(low_latency)),
+            dry_run=int(bool(dry_run)))
+        def opened(service):
+            handle = ctypes.c_void_p()
+            _abi.check(_abi.library().moetier_session_open(service, ctypes.byref(options), ctypes.byref(handle)))
+            session = Session(handle, self, top_k, gate, shared_experts, bad_rows == "flag")
+            self._sessions.append(session)
+            return session
+        top_k = top_k or self.model.top_k
+        return self._use(opened)
 
     def close(self):
-        if self._open_handle is None:
+        with self._idle:
+            handle, self._open_handle = self._open_handle, None
+            me = threading.get_ident()  # a signal's handler may come in the middle of a call
+            while self._is_ours() and any(user != me for user in self._users):
+                self._idle.wait()
+        if handle is None:
             return
-        for session in list(self._sessions):
-            session.close()
-        _abi.check(_abi.library().moetier_service_close(self._open_handle))
-        self._open_handle = None
+        try:
+            for session in list(self._sessions):
+                session.close()
+            _abi.check(_abi.library().moetier_service_close(handle))
+        except Error:
+            self._open_handle = handle
+            raise
 
 
 class Session(_Handle):
-    """One attention service's lease. Its calls are made by one thread at a time; sessions never wait for each other.
+    """One attention service's lease. Its calls are made by one thread at a time: another one's raises BadState, and its
+    close() waits for the call that is under way. Sessions never wait for each other.
 
     tier: its Service. top_k, gate, shared_experts: as it was opened.
     """
@@ -178,6 +264,7 @@ class Session(_Handle):
         self.gate = gate
         self.shared_experts = shared_experts
         self._flags_bad_rows = flags_bad_rows
+        self._turn = _Turn(self)
 
     def step(self, *, stream=None, replay=False, deadline=None, warmup=False):
         """A step, begun by `with`. replay=True runs the last step again after a failed call.
@@ -191,7 +278,8 @@ class Session(_Handle):
     def stats(self):
         """Counts since open and times of the last call, as Stats."""
         shown = _abi.StatsSnapshot()
-        _abi.check(_abi.library().moetier_stats(self._handle, ctypes.byref(shown)))
+        with self._turn as handle:
+            _abi.check(_abi.library().moetier_stats(handle, ctypes.byref(shown)))
         return Stats(*(getattr(shown, field) for field in Stats._fields))
 
     def next_event(self, timeout=0.0):
@@ -204,22 +292,34 @@ class Session(_Handle):
 
     def fileno(self):
         """A descriptor that is readable while events wait, for select and asyncio."""
-        return _abi.library().moetier_event_fd(self._handle)
+        with self._turn as handle:
+            descriptor = _abi.library().moetier_event_fd(handle)
+        if descriptor < 0:
+            raise _abi.last_error()
+        return descriptor
 
     def ack_generation(self, generation):
-        _abi.check(_abi.library().moetier_ack_generation(self._handle, _number("generation", generation, 2**64 - 1)))
+        number = _number("generation", generation, 2**64 - 1)
+        with self._turn as handle:
+            _abi.check(_abi.library().moetier_ack_generation(handle, number))
 
     def close(self):
-        if self._open_handle is None:
-            return
-        handle, self._open_handle = self._open_handle, None
-        self.tier._sessions.remove(self)
+        if self._is_ours():
+            self._turn.wait()
         try:
-            _abi.check(_abi.library().moetier_session_close(handle))
-        except Unavailable:
+            if self._open_handle is None:
+                return
+            handle, self._open_handle = self._open_handle, None
+            status = _abi.library().moetier_session_close(handle)
+            self.tier._sessions.remove(self)  # the service goes on closing when this is freed
+            _abi.check(status)
+        except (Unavailable, Timeout):
             # The coordinator is away and cannot be told. What is here was freed all the same, and the lease lapses by
             # itself, so there is nothing that the caller could do about it.
             pass
+        finally:
+            if self._is_ours():
+                self._turn.__exit__()
 
 
 class Ticket:
@@ -250,7 +350,8 @@ class Step:
         self.bad_rows = None  # bool [T] of the last collected call, in a session with bad_rows="flag"
 
     def __enter__(self):
-        _abi.check(_abi.library().moetier_step_begin(self._session._handle, ctypes.byref(self._options), None))
+        with self._session._turn as handle:
+            _abi.check(_abi.library().moetier_step_begin(handle, ctypes.byref(self._options), None))
         return self
 
     def __exit__(self, kind, exception, traceback):
@@ -277,7 +378,8 @@ class Step:
 
     def _end(self):
         report = _abi.StepReport()
-        status = _abi.library().moetier_step_end(self._session._handle, None, ctypes.byref(report))
+        with self._session._turn as handle:
+            status = _abi.library().moetier_step_end(handle, None, ctypes.byref(report))
         self.report = StepReport(status=_abi.library().moetier_status_name(report.status).decode(),
                                  attempts=report.attempts, step=report.step, generation=report.generation,
                                  calls=report.calls, replays=report.replays, tokens=report.tokens, missing=())
@@ -309,8 +411,8 @@ class Step:
             keep.append(tensor(name, value, "bfloat16" if is_bfloat16 else None, stream=self._stream))
             setattr(call, name, keep[-1].pointer)
         number = ctypes.c_uint64()
-        _abi.check(_abi.library().moetier_submit(self._session._handle, ctypes.byref(call), self._stream,
-                                                 ctypes.byref(number)))
+        with self._session._turn as handle:
+            _abi.check(_abi.library().moetier_submit(handle, ctypes.byref(call), self._stream, ctypes.byref(number)))
         ticket = Ticket(number.value, call.layer, call.micro_batch, hidden, given, dtype)
         self._open[ticket.number] = ticket
         return ticket
@@ -321,6 +423,8 @@ class Step:
         routing=True returns (rows, ids, weights) with the experts as they were used. What lies on a device, out, ids,
         weights and bad_rows of a call from there, is written when this returns.
         """
+        if not isinstance(ticket, Ticket):
+            raise Invalid("ticket is a %s; allowed: a Ticket" % type(ticket).__name__, reason="invalid_argument")
         if out is None:
             out = empty_like(ticket._like, ticket._shape, ticket._given)
         bfloat16 = ticket._given.is_bfloat16 and getattr(out, "itemsize", 0) == 2
@@ -341,8 +445,9 @@ class Step:
             ids, weights = wanted("ids", picks, "int32"), wanted("weights", picks, "float32")
         bad_rows = wanted("bad_rows", (tokens,), "uint8") if self._session._flags_bad_rows else None
         try:
-            status = _abi.check(_abi.library().moetier_collect(self._session._handle, ticket.number,
-                                                               ctypes.byref(result), self._stream))
+            with self._session._turn as handle:
+                status = _abi.check(_abi.library().moetier_collect(handle, ticket.number, ctypes.byref(result),
+                                                                   self._stream))
         except Invalid:
             raise  # the ticket is still to be collected
         except Error:

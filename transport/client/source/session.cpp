@@ -149,6 +149,11 @@ void session::look_for_suspects() {
   }
 }
 
+// The clock is asked only where somebody was late.
+worker_mask session::avoided_now() const noexcept {
+  return late_ == 0 ? suspects_ : avoided(monotonic_now());
+}
+
 worker_mask session::avoided(time_ns now) const noexcept {
   return suspects_ | (now < late_until_ ? late_ : 0);
 }
@@ -210,7 +215,7 @@ expected<void> session::step_begin(bool replay) {
   transport::snapshot_ptr next = options_.newest ? options_.newest() : nullptr;
   const bool is_new = next != nullptr && transport::is_newer(*next, *snapshot_);
   // One that may be avoided by now need not be waited for.
-  const bool steers = avoided(monotonic_now()) != 0;
+  const bool steers = avoided_now() != 0;
   if (replay && poison_ && !is_new && !steers && options_.wait_newer) {
     const status code = poison_->code;
     if (code == status::timeout || code == status::stale_generation ||
@@ -371,8 +376,7 @@ expected<void> session::choose(clocked& c) {
                                     .plan = snapshot_->plan,
                                     .resolution_id = snapshot_->resolution_id,
                                     .return_mode = static_cast<std::uint8_t>(options_.mode)};
-  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk,
-                       avoided(monotonic_now()));
+  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk, avoided_now());
 }
 
 // Takes what came, sums what is whole, sends what waited for banks: for all tickets, as they share
@@ -458,6 +462,7 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
     const time_ns now = monotonic_now();
     if (c.call.complete() && !c.call.failure()) {
       c.times.sum = now - before;
+      c.times.total = now - c.submitted;
       c.times.wait = before - start;
       c.times.air = before > c.sent ? before - c.sent : 0;
       c.times.held = c.call.held();
@@ -497,7 +502,6 @@ expected<void> session::finish(clocked& c, const layer_result& result) {
   give(c.call.rows().ids(), result.ids);
   give(c.call.rows().weights(), result.weights);
   give(c.call.rows().bad_rows(), result.bad_rows);
-  c.times.total = monotonic_now() - c.submitted;
   times_ = c.times;
   if (options_.meter != nullptr) options_.meter->count_call(times_);
   end_ = {.attempt = attempt_, .age = c.times.total};

@@ -61,6 +61,7 @@ class session final : public source_session {
   bool any_outstanding() const noexcept;
   void look_for_suspects();
   worker_mask avoided(time_ns now) const noexcept;
+  worker_mask avoided_now() const noexcept;
   void steer(time_ns now);
   void note_late(worker_id worker, time_ns now);
   expected<void> choose(clocked& c);

@@ -22,6 +22,7 @@ constexpr std::uint32_t k_mebibyte_rows = 256;  // a message of whole MiB, as th
 // Of one way and size, both directions together, and round trips at least.
 constexpr std::uint64_t k_bytes_max = 1ULL << 30;
 constexpr std::uint32_t k_calls_min = 20;
+constexpr std::uint64_t k_message_max = 256 * k_mebibyte;
 constexpr int k_copies = 9;
 // Large blocks begin at equal places in their pages, where this processor's string copies take
 // turns with themselves: 3 GB/s instead of 24 for 448 KiB (Zen 3).
@@ -114,6 +115,12 @@ expected<exit_code> run_bench_wire(const command_line& line, const config::setti
   const wire_options& o = line.wire;
   if (const auto ok = check_demands(o.demands, k_wire_figures); !ok)
     return tl::unexpected(ok.error());
+  for (const message& m : messages_of(o)) {
+    if (m.bytes() > k_message_max)
+      return fail(
+          reason::config_invalid, "--rows", m.rows,
+          fmt::format("1 to {} of {} bytes each", k_message_max / m.row_bytes, m.row_bytes));
+  }
   const double load = load_average();
   const transport::carrier_options options{.listen = settings.transport.listen,
                                            .checksum_payload = settings.transport.checksum == "on",

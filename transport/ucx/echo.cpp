@@ -16,9 +16,10 @@ namespace {
 
 constexpr unsigned k_echo_id = 9;
 constexpr duration_ns k_call_limit = 2 * k_second;
-// So often an end looks in vain before it lets others run: never while both have a core, and where
-// they share one, or a busy machine, it is not the other end's turn that the echo waits for.
-constexpr std::uint32_t k_polls_until_yield = 512;
+// So often an end looks in vain before it lets others run: longer than a small round trip takes
+// while both ends have a core. Where they share one, they would spend their slices on waiting for
+// each other: 35 ms a round trip on a busy machine.
+constexpr std::uint32_t k_polls_until_yield = 32;
 
 // One of the two ends: a worker, an endpoint to the other, a count of what has arrived.
 class echo_end final {

@@ -55,6 +55,16 @@ TEST(bench_wire, a_row_of_no_whole_lanes_is_refused_by_the_carrier) {
   EXPECT_EQ(odd.error().why, reason::invalid_argument);
 }
 
+TEST(bench_wire, a_message_that_no_memory_should_hold_is_a_usage_error) {
+  command_line line;
+  line.wire.hidden_size = 65536;
+  line.wire.rows = {1, 1025};
+  const auto refused = run_bench_wire(line, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text,
+            "setting --rows is 1025; allowed: 1 to 1024 of 262144 bytes each");
+}
+
 TEST(bench_wire, an_unmet_demand_is_exit_code_8_and_an_unknown_one_a_usage_error) {
   command_line line;
   line.wire.rows = {1};

@@ -86,7 +86,9 @@ expected<tier_cell> measure_cell(const command_line& line, const config::setting
              {"experts", snapshot.model.experts},
              {"top_k", snapshot.model.top_k},
              {"layer", layer.value}};
-  closed_loop loop(source, {.layer = layer, .tokens = tokens, .seed = o.seed, .load = o.load});
+  closed_loop loop(
+      source,
+      {.layer = layer, .tokens = tokens, .seed = o.seed, .load = o.load, .deadline = line.timeout});
   const auto batches = measure_batches(loop, tier, o.warmup, o.calls);
   if (!batches) return tl::unexpected(batches.error());
   const auto echo = echo_times(source.shape(), settings, shape);
@@ -104,7 +106,7 @@ expected<tier_cell> measure_cell(const command_line& line, const config::setting
       .pack = figures_by(*batches, [](const call_sample& c) { return c.parts.pack; }),
       .wait = figures_by(*batches, [](const call_sample& c) { return c.parts.wait; }),
       .sum = figures_by(*batches, [](const call_sample& c) { return c.parts.sum; }),
-      .split = median_split(*batches, known),
+      .split = typical_split(*batches, known),
       .stages_known = known,
       .echo = figures_of(*echo),
       .bytes = static_cast<double>(tokens * (transport::row_bytes_of(source.shape()) +
@@ -131,7 +133,8 @@ std::string sentence(const std::vector<tier_cell>& cells, const ordered_json& pr
         "With several workers wire, queue and compute are the path of the one that answered "
         "last, its time divided as the stages of all were. ";
   text +=
-      "The parts are means of the batch of calls whose mean is the median. Own share: the whole "
+      "The parts are means of the batch of calls whose mean is nearest to p50. Own share: the "
+      "whole "
       "less compute";
   text += known ? "." : ", which was measured alone.";
   return text;

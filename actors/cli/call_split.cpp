@@ -1,7 +1,10 @@
 #include "actors/cli/call_split.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
+#include "actors/cli/bench_core.hpp"
 #include "schemas/base/assert.hpp"
 
 namespace moetier::cli {
@@ -44,16 +47,20 @@ call_split split_of(std::span<const call_sample> calls, const stage_sums* worker
   return s;
 }
 
-call_split median_split(std::span<const call_batch> batches, bool stages_known) {
+call_split typical_split(std::span<const call_batch> batches, bool stages_known) {
   MOETIER_ASSERT(!batches.empty());
-  std::vector<call_split> splits;
-  splits.reserve(batches.size());
-  for (const call_batch& b : batches)
-    splits.push_back(split_of(b.calls, stages_known ? &b.workers : nullptr));
-  const auto middle = splits.begin() + static_cast<std::ptrdiff_t>((splits.size() - 1) / 2);
-  std::nth_element(splits.begin(), middle, splits.end(),
-                   [](const call_split& a, const call_split& b) { return a.total < b.total; });
-  return *middle;
+  std::vector<double> totals;
+  for (const call_batch& b : batches) {
+    for (const call_sample& c : b.calls) totals.push_back(us(static_cast<double>(c.total)));
+  }
+  const double median = spread_of_samples(std::move(totals)).median;
+  std::optional<call_split> nearest;
+  for (const call_batch& b : batches) {
+    const call_split s = split_of(b.calls, stages_known ? &b.workers : nullptr);
+    const bool nearer = !nearest || std::abs(s.total - median) < std::abs(nearest->total - median);
+    if (nearer) nearest = s;
+  }
+  return *nearest;
 }
 
 }  // namespace moetier::cli

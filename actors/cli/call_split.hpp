@@ -43,8 +43,8 @@ struct call_batch {
   stage_sums workers;
 };
 
-// The split of the batch whose mean time is the median of all batches: it adds up, and a call that
-// was pushed aside spoils one batch only. Requires: at least one batch, none empty.
-call_split median_split(std::span<const call_batch> batches, bool stages_known);
+// The split of the batch whose mean time is nearest to the median call's: it adds up, and calls that
+// were pushed aside spoil their own batch only. Requires: at least one batch, none empty.
+call_split typical_split(std::span<const call_batch> batches, bool stages_known);
 
 }  // namespace moetier::cli

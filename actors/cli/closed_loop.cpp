@@ -35,7 +35,8 @@ expected<call_sample> closed_loop::call() {
                               .hidden_pitch = sizeof(float) * width_,
                               .logits = logits_.data(),
                               .logits_type = dtype::f32,
-                              .logits_pitch = sizeof(float) * columns_});
+                              .logits_pitch = sizeof(float) * columns_,
+                              .deadline = wish_.deadline});
   if (done) {
     done = source_.collect(
         0, {.output = output_.data(), .type = dtype::f32, .pitch = sizeof(float) * width_});

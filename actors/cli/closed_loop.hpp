@@ -17,6 +17,7 @@ struct loop_wish {
   std::uint32_t tokens = 1;
   std::uint64_t seed = k_load_seed;
   load_wish load{};
+  duration_ns deadline = 0;  // of a call; 0 = the session's
 };
 
 // The layer of the model that a bench's number names; 0 is the first MoE layer where layer 0 is

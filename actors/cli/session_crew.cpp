@@ -34,7 +34,8 @@ expected<duration_ns> session_crew::turn(std::uint32_t sessions, std::uint32_t s
         source, loop_wish{.layer = bench_layer(source.snapshot().model, wish_.layer),
                           .tokens = tokens_of_session(wish_.tokens, sessions, s),
                           .seed = wish_.seed + s,
-                          .load = wish_.load}));
+                          .load = wish_.load,
+                          .deadline = wish_.limit}));
   }
   std::vector<std::optional<error>> failed(sessions);
   std::latch ready(sessions), go(1);

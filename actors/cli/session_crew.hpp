@@ -21,7 +21,7 @@ struct crew_wish {
   std::uint32_t layer = 0;   // as bench_layer()
   std::uint64_t seed = k_load_seed;
   load_wish load{};
-  duration_ns limit = 10 * k_second;
+  duration_ns limit = 10 * k_second;  // of opening a session, of a call
 };
 
 class session_crew final {

@@ -72,18 +72,19 @@ TEST(call_split, a_return_that_was_in_before_it_was_looked_for_is_all_held) {
   EXPECT_DOUBLE_EQ(s.held, 80);
 }
 
-TEST(call_split, the_median_batch_is_shown_whole_and_an_outlier_spoils_one) {
+TEST(call_split, the_batch_of_typical_calls_is_shown_whole_and_outliers_spoil_their_own) {
   const stage_sums w{.compute = 1};
-  const std::vector<call_batch> batches{{{sample(9'000'000)}, w},
-                                        {{sample(101'000)}, w},
-                                        {{sample(100'000)}, w},
-                                        {{sample(103'000)}, w},
-                                        {{sample(102'000)}, w}};
-  const call_split s = median_split(batches, true);
-  EXPECT_DOUBLE_EQ(s.total, 102);
+  // The median call took 102 us; one call in each of the first three batches was pushed aside.
+  const std::vector<call_batch> batches{{{sample(101'000), sample(9'000'000)}, w},
+                                        {{sample(100'000), sample(9'000'000)}, w},
+                                        {{sample(102'000), sample(9'000'000)}, w},
+                                        {{sample(101'000), sample(104'000)}, w},
+                                        {{sample(99'000), sample(99'000)}, w}};
+  const call_split s = typical_split(batches, true);
+  EXPECT_DOUBLE_EQ(s.total, 102.5);
   EXPECT_DOUBLE_EQ(s.compute, 60);
-  EXPECT_DOUBLE_EQ(s.rest, 10);
-  EXPECT_DOUBLE_EQ(median_split(batches, false).held, 60);
+  EXPECT_DOUBLE_EQ(s.rest, 10.5);
+  EXPECT_DOUBLE_EQ(typical_split(batches, false).held, 60);
 }
 
 }  // namespace

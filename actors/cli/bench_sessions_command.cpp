@@ -21,8 +21,7 @@ struct called_tier {
   std::vector<std::string> workers;  // HTTP addresses; none of a running tier
 };
 
-// One turn, and what the workers computed in it. Their clocks count the calls that wake them too:
-// one for each session beside its steps.
+// One turn, and what the workers computed in it.
 expected<session_turn> take_turn(session_crew& crew, const called_tier& tier,
                                  std::uint32_t sessions, std::uint32_t steps) {
   const auto before = read_stage_sums(tier.workers);
@@ -31,10 +30,8 @@ expected<session_turn> take_turn(session_crew& crew, const called_tier& tier,
   if (!took) return tl::unexpected(took.error());
   const auto after = read_stage_sums(tier.workers);
   if (!after) return tl::unexpected(after.error());
-  const double counted = static_cast<double>(steps) / (steps + 1);
-  return session_turn{.sessions = sessions,
-                      .took = *took,
-                      .compute_ns = (after->compute - before->compute) * counted};
+  return session_turn{
+      .sessions = sessions, .took = *took, .compute_ns = after->compute - before->compute};
 }
 
 // Numbers of sessions that the tokens suffice for; one is always among them, first.

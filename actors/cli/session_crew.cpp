@@ -43,13 +43,12 @@ expected<duration_ns> session_crew::turn(std::uint32_t sessions, std::uint32_t s
   std::vector<std::jthread> threads;
   for (std::uint32_t s = 0; s < sessions; ++s) {
     threads.emplace_back([&, s] {
-      // Awake, and every bank's pages touched, before the clock starts.
-      auto done = loops[s]->call();
       ready.count_down();
       go.wait();
-      for (std::uint32_t i = 0; i < steps && done; ++i) done = loops[s]->call();
+      for (std::uint32_t i = 0; i < steps && !failed[s]; ++i) {
+        if (const auto done = loops[s]->call(); !done) failed[s] = done.error();
+      }
       ended[s] = monotonic_now();
-      if (!done) failed[s] = done.error();
     });
   }
   ready.wait();

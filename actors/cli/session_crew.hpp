@@ -29,7 +29,8 @@ class session_crew final {
   static expected<std::unique_ptr<session_crew>> open(const crew_wish& wish,
                                                       const config::settings& settings);
   const transport::routing_snapshot& snapshot() const noexcept;
-  // The time in which `sessions` of them each did `steps` steps, `tokens` in all per step.
+  // The time in which `sessions` of them each did `steps` steps, `tokens` in all per step; whoever
+  // has gone to sleep is woken in it.
   // Requires: 1 <= sessions <= as many as were opened, sessions <= tokens.
   expected<duration_ns> turn(std::uint32_t sessions, std::uint32_t steps);
 

@@ -8,7 +8,6 @@
 namespace moetier::cli {
 namespace {
 
-constexpr std::uint64_t k_seed = 7;
 constexpr double k_alpha_max = 8.0;  // beyond, one expert gets all
 
 }  // namespace
@@ -38,12 +37,12 @@ std::string load_name(const load_wish& wish) {
 }
 
 bench_load::bench_load(const load_wish& wish, const kernels::routing_params& routing,
-                       std::uint32_t columns, std::uint32_t workers)
-    : random_(k_seed) {
+                       std::uint32_t columns, std::uint32_t workers, std::uint64_t seed)
+    : random_(seed) {
   if (wish.what == load_wish::kind::balanced) {
     source_.emplace<kernels::balanced_load>(routing, workers);
   } else if (wish.what == load_wish::kind::zipf) {
-    source_.emplace<kernels::zipf_load>(columns, wish.alpha, k_seed);
+    source_.emplace<kernels::zipf_load>(columns, wish.alpha, seed);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What the router logits of `bench tier` look like: normal noise, all experts equally often, or
+// What the router logits of `bench tier` and `bench sessions` look like: normal noise, all experts
+// equally often, or
 // skewed by a Zipf law. The same load and seed give the same logits. Thread: owner.
 
 #include <cstdint>
@@ -13,6 +14,8 @@
 #include "kernels/routing/load_generator.hpp"
 
 namespace moetier::cli {
+
+inline constexpr std::uint64_t k_load_seed = 7;
 
 struct load_wish {
   enum class kind : std::uint8_t { normal, balanced, zipf };
@@ -30,7 +33,7 @@ class bench_load final {
  public:
   // Requires: check_routing(routing) holds; workers >= 1.
   bench_load(const load_wish& wish, const kernels::routing_params& routing, std::uint32_t columns,
-             std::uint32_t workers);
+             std::uint32_t workers, std::uint64_t seed = k_load_seed);
   // logits [tokens, columns] of the next call.
   void fill(std::uint32_t tokens, std::span<float> logits);
 

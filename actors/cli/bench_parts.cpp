@@ -1,20 +1,16 @@
 #include "actors/cli/bench_parts.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <tuple>
 
-#include <dlfcn.h>
-
 #include "actors/cli/random_expert.hpp"
+#include "actors/cli/ucx_echo.hpp"
 #include "actors/config/device_name.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/candidates/backend_candidate.hpp"
 #include "kernels/candidates/make_backend.hpp"
-#include "transport/carrier_module.hpp"
-#include "transport/ucx/echo.hpp"
 #include "workers/device/device_backend.hpp"
 #include "workers/device/worker_device.hpp"
 
@@ -177,29 +173,14 @@ expected<std::vector<std::uint64_t>> compute_times(const model_description& mode
 expected<std::vector<std::uint64_t>> echo_times(const transport::source_shape& source,
                                                 const config::settings& settings,
                                                 const bench_shape& shape) {
-  transport::ucx_echo* echo = nullptr;
-  for (const std::string& folder : transport::module_folders()) {
-    const auto file = std::filesystem::path(folder) / "libmoetier_ucx.so";
-    void* const module = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (module == nullptr) continue;
-    echo = reinterpret_cast<transport::ucx_echo*>(::dlsym(module, transport::k_ucx_echo_symbol));
-    break;
-  }
-  if (echo == nullptr) return fail(reason::carrier_unavailable, "ucx", "its module has no echo");
-  std::vector<std::uint64_t> times;
-  std::string why;
   const std::size_t row = source.hidden_stride + transport::record_stride(source.top_k);
-  if (!echo({.options = {.listen = settings.transport.listen,
-                         .allow_tcp = settings.transport.allow_tcp != "off"},
-             .header_bytes = k_wire_header_bytes,
-             .out_bytes = shape.tokens * row,
-             .back_bytes = shape.tokens * std::size_t{source.return_stride},
-             .warmup = shape.warmup,
-             .calls = shape.calls},
-            times, why)) {
-    return fail(reason::carrier_unavailable, "ucx", why);
-  }
-  return times;
+  return run_ucx_echo({.options = {.listen = settings.transport.listen,
+                                   .allow_tcp = settings.transport.allow_tcp != "off"},
+                       .header_bytes = k_wire_header_bytes,
+                       .out_bytes = shape.tokens * row,
+                       .back_bytes = shape.tokens * std::size_t{source.return_stride},
+                       .warmup = shape.warmup,
+                       .calls = shape.calls});
 }
 
 }  // namespace moetier::cli

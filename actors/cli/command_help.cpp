@@ -33,7 +33,8 @@ constexpr command_help k_help[] = {
     {"placement show", "The committed placement; with -o json exactly what --placement takes.",
      "  moetier placement show -o json > plan.json"},
     {"placement heatmap",
-     "For each layer the experts with the most rows lately, and on which workers they were computed.",
+     "For each layer the experts with the most rows lately, and on which workers they were "
+     "computed.",
      "  moetier placement heatmap --layer 3 --top 8"},
     {"log-level",
      "Sets the least severe line that the coordinator and its workers log, until they end or\n"
@@ -53,12 +54,36 @@ constexpr command_help k_help[] = {
      "Sends rows of a safetensors file through one MoE layer of a running tier and writes the\n"
      "result [T, H], or compares it with what the file expects (--check).",
      "  moetier forward --layer 3 --in rows.safetensors --out result.safetensors"},
-    {"bench", "Measurements; each prints a table, or one JSON document with -o json.",
+    {"bench",
+     "Measurements; each prints a table (--markdown: as README has it), or one JSON document with\n"
+     "-o json. What --assert demands and a figure breaks is exit code 8.",
      "  moetier bench kernels --part experts"},
     {"bench tier",
-     "Calls of a direct session against a running tier, split into its parts, beside a bare echo\n"
-     "of the same bytes in the same run.",
+     "A step of one call, again and again, of a direct session: percentiles, and where the time\n"
+     "goes: route (with packing), wire, queue (at the worker, before it computes), compute, "
+     "combine\n"
+     "(the source's sum), and the rest. Beside it a bare UCX echo of the same bytes in the same "
+     "run;\n"
+     "the own share is the round trip less compute. --workers starts a tier for each number, "
+     "whose\n"
+     "workers tell their stages; without it the tier at --address is called, and the worker's "
+     "part\n"
+     "stays one. With several workers the parts are of the path of the one that answered last.",
+     "  moetier bench tier --model /models/my-moe --workers 1,2,3 --tokens 1,16,256\n"
      "  moetier bench tier --tokens 16 --repeat 2000"},
+    {"bench sessions",
+     "The same tokens by one session and split over several, each on a thread of its own, against\n"
+     "one tier: time, tokens a second, and what several cost over one. Rounds give each number of\n"
+     "sessions its turn; the cost is the median of the ratios within rounds.",
+     "  moetier bench sessions --model /models/my-moe --workers 1 --tokens 4,256 --assert "
+     "cost=1.3"},
+    {"bench wire",
+     "Round trips without a tier: a bare UCX echo over shared memory and over TCP, and moetier's "
+     "own\n"
+     "exchange over its carriers with a worker that computes nothing. The rate one way stands "
+     "beside\n"
+     "memory copies of the same size in the same run.",
+     "  moetier bench wire --hidden 7168 --rows 1,16,256 --mib 1,16"},
     {"bench kernels", "This machine's kernels, without a tier.",
      "  moetier bench kernels --part routing --repeat 60"},
     {"bench plan", "The planner, without a tier: balance, copies and time over recorded loads.",

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "actors/build_info.hpp"
+#include "actors/cli/bench_flags.hpp"
 #include "actors/cli/error_document.hpp"
 #include "actors/cli/help_formatter.hpp"
 #include "actors/cli/plan_flags.hpp"
@@ -201,7 +202,7 @@ class builder final {
         ->check(CLI::IsMember({"debug", "info", "warn", "error", "off", "configured"}));
     add_adapters();
     add_forward();
-    add_bench();
+    add_bench_flags(app_, into_);
     add_resolve();
     add_plan_flags(
         *add(app_, "plan", "which expert should sit where, from how often each is chosen; offline",
@@ -302,91 +303,6 @@ class builder final {
                   "absolute value")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
-  }
-
-  void add_bench() {
-    bench_options& o = into_.bench;
-    CLI::App* bench = app_.add_subcommand("bench", "measurements");
-    bench->require_subcommand(1);
-    bench->fallthrough();
-    CLI::App* tier = add(*bench, "tier", "round trip of small direct calls beside a bare echo",
-                         command::bench_tier);
-    tier->add_option("--repeat", o.calls, "calls that are measured")
-        ->check(CLI::Range(1, 10'000'000))
-        ->capture_default_str();
-    tier->add_option("--warmup", o.warmup, "calls before")
-        ->check(CLI::Range(0, 10'000'000))
-        ->capture_default_str();
-    tier->add_option("--tokens", o.tokens, "tokens of a call")
-        ->check(CLI::Range(1, 4096))
-        ->capture_default_str();
-    tier->add_option("--layer", o.layer, "model layer; the first MoE layer unless given")
-        ->check(CLI::Range(0, 65535));
-    tier->add_option_function<std::string>(
-        "--load",
-        [&o](const std::string& text) {
-          const auto wish = parse_load(text);
-          if (!wish) {
-            throw CLI::ValidationError(
-                "--load", text + " is no load; allowed: normal, balanced, zipf, zipf:0 to zipf:8");
-          }
-          o.load = *wish;
-        },
-        "router logits: normal (default), balanced or zipf[:ALPHA]");
-    add_bench_kernels(*bench);
-    add_bench_plan(*bench);
-  }
-
-  void add_bench_plan(CLI::App& bench) {
-    plan_bench_options& o = into_.plan_bench;
-    CLI::App* plan =
-        add(bench, "plan", "plans beside the reference greedy's: balance, copies, time",
-            command::bench_plan);
-    plan->add_option("--part", o.part,
-                     "one part: planned, realised, split, small_batch (all unless given)");
-    plan->add_option("--domains", o.domains,
-                     "recorded loads: safetensors [layer, expert], one tensor a domain");
-    plan->add_option("--trace", o.trace, "recorded ids: safetensors DOMAIN.layerN [rows, k]");
-    plan->add_option("--trace-experts", o.trace_experts, "experts of --trace")
-        ->check(CLI::Range(1, 4096))
-        ->capture_default_str();
-    plan->add_option("--layers", o.layers, "of a drifting trace")
-        ->check(CLI::Range(1, 1024))
-        ->capture_default_str();
-    plan->add_option("--windows", o.windows, "that are judged")
-        ->check(CLI::Range(1, 100'000))
-        ->capture_default_str();
-    plan->add_option("--seed", o.seed, "of all loads")->capture_default_str();
-    plan->add_option("--repeat", o.repeat, "measurements of each time; medians are shown")
-        ->check(CLI::Range(1, 1'000'000))
-        ->capture_default_str();
-    plan->add_option("--plots", o.plots, "folder for SVG plots of the realised part");
-  }
-
-  void add_bench_kernels(CLI::App& bench) {
-    kernels_options& o = into_.kernels;
-    CLI::App* kernels =
-        add(bench, "kernels", "this machine's kernels beside plain code; 8 when they disagree",
-            command::bench_kernels);
-    kernels->add_option("--part", o.part,
-                        "one part: routing, combine, cpu, experts, device (all unless given)");
-    kernels->add_option("--seed", o.seed, "of the random input")->capture_default_str();
-    kernels->add_option("--repeat", o.repeat, "measurements of each form; medians are shown")
-        ->check(CLI::Range(1, 1'000'000))
-        ->capture_default_str();
-    kernels->add_option("--backend", o.backend,
-                        "what one backend has: cpu_avx2, sm90_fp8, sm90_bf16");
-    kernels->add_option("--shape", o.shape,
-                        "cpu: N x K, as 2048x768,768x2048; device: one name (all unless given)");
-    kernels->add_option("--format", o.format, "device: bf16 or fp8_block (both unless given)")
-        ->check(CLI::IsMember({"bf16", "fp8_block"}));
-    kernels
-        ->add_option("--rows", o.rows, "cpu, device: numbers of rows, as 1,64 (all unless given)")
-        ->delimiter(',');
-    kernels->add_option(
-        "--peer", o.peer,
-        "cpu: module of another library's product, or none (looked for unless given)");
-    kernels->add_flag("--markdown", o.markdown, "tables as README shows them");
   }
 
   void add_resolve() {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "actors/cli/bench_load.hpp"
+#include "actors/cli/bench_options.hpp"
 #include "actors/cli/bench_plan.hpp"
 #include "actors/cli/exit_code.hpp"
 #include "actors/cli/heatmap_document.hpp"
@@ -31,6 +31,8 @@ enum class command : std::uint8_t {
   log_level,
   forward,
   bench_tier,
+  bench_sessions,
+  bench_wire,
   bench_kernels,
   bench_plan,
   resolve,
@@ -58,14 +60,6 @@ struct forward_options {
   bool check = false;
   double tolerance = 1e-5;  // of the expected tensor's largest absolute value
   std::uint32_t micro_batches = 1;
-};
-
-struct bench_options {
-  std::uint32_t calls = 2000;
-  std::uint32_t warmup = 200;
-  std::uint32_t tokens = 1;
-  std::uint32_t layer = 0;  // 0 and not a MoE layer: the first one
-  load_wish load;
 };
 
 struct kernels_options {
@@ -109,6 +103,8 @@ struct command_line {
   config::link_files tls;  // of the RPC link, once the settings are loaded
   forward_options forward;
   bench_options bench;
+  sessions_options sessions;
+  wire_options wire;
   kernels_options kernels;
   resolve_options resolve;
   plan_options plan;

@@ -17,6 +17,8 @@ expected<exit_code> run_log_level(const command_line& line);
 expected<exit_code> run_adapters(const command_line& line);  // list, load, drop
 expected<exit_code> run_forward(const command_line& line, const config::settings& settings);
 expected<exit_code> run_bench_tier(const command_line& line, const config::settings& settings);
+expected<exit_code> run_bench_sessions(const command_line& line, const config::settings& settings);
+expected<exit_code> run_bench_wire(const command_line& line, const config::settings& settings);
 expected<exit_code> run_bench_kernels(const command_line& line);
 expected<exit_code> run_bench_plan(const command_line& line);
 expected<exit_code> run_plan(const command_line& line);

@@ -26,4 +26,9 @@ latency_figures figures_of(std::vector<std::uint64_t> times_ns) {
           .max = us(times_ns.back())};
 }
 
+nlohmann::ordered_json latency_json(const latency_figures& f) {
+  return {{"min", f.min}, {"mean", f.mean}, {"p50", f.p50}, {"p90", f.p90},
+          {"p99", f.p99}, {"p999", f.p999}, {"max", f.max}};
+}
+
 }  // namespace moetier::cli

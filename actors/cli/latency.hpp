@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 namespace moetier::cli {
 
 struct latency_figures {  // microseconds
@@ -12,5 +14,8 @@ struct latency_figures {  // microseconds
 
 // Requires: at least one time.
 latency_figures figures_of(std::vector<std::uint64_t> times_ns);
+
+// min, mean, p50, p90, p99, p999, max by these names.
+nlohmann::ordered_json latency_json(const latency_figures& figures);
 
 }  // namespace moetier::cli

@@ -176,6 +176,8 @@ int ask(const command_line& line, const config::loaded& loaded) {
       case command::log_level: return run_log_level(line);
       case command::forward: return run_forward(line, settings);
       case command::bench_tier: return run_bench_tier(line, settings);
+      case command::bench_sessions: return run_bench_sessions(line, settings);
+      case command::bench_wire: return run_bench_wire(line, settings);
       case command::doctor: return run_doctor(line, loaded);
       case command::resolve: return run_resolve(line, settings);
       case command::plan: return run_plan(line);

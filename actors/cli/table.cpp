@@ -33,4 +33,18 @@ std::string table::text() const {
   return out;
 }
 
+std::string table::markdown() const {
+  const auto line = [](const std::vector<std::string>& cells) {
+    std::string text = "|";
+    for (const std::string& cell : cells) text += fmt::format(" {} |", cell);
+    return text + "\n";
+  };
+  std::string out = line(rows_.front()) + "|";
+  const auto& kinds = rows_.size() > 1 ? rows_[1] : rows_.front();
+  for (const std::string& cell : kinds) out += is_number(cell) ? "--:|" : "---|";
+  out += "\n";
+  for (std::size_t r = 1; r < rows_.size(); ++r) out += line(rows_[r]);
+  return out;
+}
+
 }  // namespace moetier::cli

@@ -13,6 +13,7 @@ class table final {
   explicit table(std::vector<std::string> heads) : rows_{std::move(heads)} {}
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   std::string text() const;
+  std::string markdown() const;  // the same columns, as README has them
 
  private:
   std::vector<std::vector<std::string>> rows_;

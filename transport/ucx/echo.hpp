@@ -15,6 +15,7 @@ namespace moetier::transport {
 
 struct echo_wish {
   carrier_options options{};
+  std::string transports{};      // of UCX, as "tcp"; empty = the carrier's
   std::size_t header_bytes = 0;  // of each message, both ways
   std::size_t out_bytes = 0;     // payload to the echo
   std::size_t back_bytes = 0;    // payload back

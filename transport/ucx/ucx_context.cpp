@@ -56,7 +56,8 @@ unexpected_error ucx_failure(const char* call, ucs_status_t status) {
 }
 
 expected<std::unique_ptr<ucx_context>> ucx_context::make(const carrier_options& options,
-                                                         ucs_thread_mode_t thread_mode) {
+                                                         ucs_thread_mode_t thread_mode,
+                                                         const std::string& transports) {
   if (!has_descriptors()) {
     return fail(
         reason::carrier_unavailable, "ucx",
@@ -73,6 +74,8 @@ expected<std::unique_ptr<ucx_context>> ucx_context::make(const carrier_options& 
     if (status == UCS_OK && !is_set_by_user(name))
       status = ucp_config_modify(config, name.c_str(), value.c_str());
   }
+  if (status == UCS_OK && !transports.empty())
+    status = ucp_config_modify(config, "TLS", transports.c_str());
   if (status == UCS_OK) {
     ucp_params_t params{};
     params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED;

@@ -17,8 +17,10 @@ namespace moetier::transport {
 
 class ucx_context final {
  public:
+  // `transports`: these and no others, whatever options and environment say; empty = as those say.
   static expected<std::unique_ptr<ucx_context>> make(const carrier_options& options,
-                                                     ucs_thread_mode_t thread_mode);
+                                                     ucs_thread_mode_t thread_mode,
+                                                     const std::string& transports = {});
   ~ucx_context();
   ucx_context(const ucx_context&) = delete;
   ucx_context& operator=(const ucx_context&) = delete;

@@ -166,8 +166,10 @@ void ucx_link::wait(FrameSink& sink, std::chrono::nanoseconds spin,
   const auto deadline = clock::now() + limit;
   std::chrono::nanoseconds nap = k_nap_min;
   for (;;) {
+    const auto useful_before = last_useful_;
     if (advance(sink)) nap = k_nap_min;
-    const auto now = clock::now();
+    // What moved has looked at the clock already: a call's answer waits for no second look.
+    const auto now = last_useful_ != useful_before ? last_useful_ : clock::now();
     if (sink.has_work() || wake_.is_set() || now >= deadline) break;
     if (now < last_useful_ + spin) {
       // The peer may wait for this very core: the scheduler likes to put a woken thread beside its

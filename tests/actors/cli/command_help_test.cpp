@@ -109,7 +109,7 @@ TEST(command_help, every_example_is_a_command_line_that_parses) {
   for (const char* path :
        {"", "up", "coordinator", "worker", "status", "placement", "placement show", "adapters",
         "adapters list", "adapters load", "adapters drop", "forward", "bench", "bench tier",
-        "bench kernels", "bench plan", "resolve", "plan", "doctor"}) {
+        "bench sessions", "bench wire", "bench kernels", "bench plan", "resolve", "plan", "doctor"}) {
     const command_help* const help = help_of(path);
     ASSERT_NE(help, nullptr) << path;
     std::istringstream lines{std::string(help->example)};

@@ -70,6 +70,44 @@ TEST(command_line, global_flags_stand_on_either_side_of_the_command) {
   EXPECT_TRUE(device.markdown);
 }
 
+TEST(command_line, benches_that_move_rows_take_lists_and_demands) {
+  const auto tier = accepted({"bench", "tier", "--tokens", "1,16,256", "--workers", "1,2,3",
+                              "--model", "/m", "--distribution", "zipf", "--seed", "5", "--assert",
+                              "p50_us=20", "--assert", "own_share_echoes=4", "--markdown"});
+  EXPECT_EQ(tier.what, command::bench_tier);
+  EXPECT_EQ(tier.bench.tokens, (std::vector<std::uint32_t>{1, 16, 256}));
+  EXPECT_EQ(tier.bench.workers, (std::vector<std::uint32_t>{1, 2, 3}));
+  EXPECT_EQ(tier.bench.seed, 5U);
+  EXPECT_EQ(tier.bench.load.what, load_wish::kind::zipf);
+  EXPECT_TRUE(tier.bench.markdown);
+  ASSERT_EQ(tier.bench.demands.size(), 2U);
+  EXPECT_EQ(tier.bench.demands[1], (figure_demand{"own_share_echoes", 4}));
+  ASSERT_EQ(tier.flags.size(), 1U);
+  EXPECT_EQ(tier.flags[0].key, "model.path");
+  EXPECT_EQ(accepted({"bench", "tier"}).bench.tokens, std::vector<std::uint32_t>{1});
+  EXPECT_TRUE(accepted({"bench", "tier"}).bench.workers.empty());  // the running tier
+  EXPECT_EQ(refused({"bench", "tier", "--tokens", "1,0"}), exit_code::usage);
+  EXPECT_EQ(refused({"bench", "tier", "--workers", "65"}), exit_code::usage);
+  EXPECT_EQ(refused({"bench", "tier", "--assert", "p50_us"}), exit_code::usage);
+
+  const auto sessions = accepted({"bench", "sessions", "--sessions", "1,4", "--tokens", "8,256",
+                                  "--workers", "1", "--steps", "7", "--assert", "cost=1.3"});
+  EXPECT_EQ(sessions.what, command::bench_sessions);
+  EXPECT_EQ(sessions.sessions.sessions, (std::vector<std::uint32_t>{1, 4}));
+  EXPECT_EQ(sessions.sessions.tokens, (std::vector<std::uint32_t>{8, 256}));
+  EXPECT_EQ(sessions.sessions.steps, 7U);
+  EXPECT_EQ(sessions.sessions.demands, (std::vector<figure_demand>{{"cost", 1.3}}));
+  EXPECT_EQ(refused({"bench", "sessions", "--sessions", "17"}), exit_code::usage);
+
+  const auto wire = accepted({"bench", "wire", "--hidden", "256", "--rows", "1,16", "--mib", "0",
+                              "--way", "shm,in_process", "--repeat", "9"});
+  EXPECT_EQ(wire.what, command::bench_wire);
+  EXPECT_EQ(wire.wire.hidden_size, 256U);
+  EXPECT_EQ(wire.wire.rows, (std::vector<std::uint32_t>{1, 16}));
+  EXPECT_EQ(wire.wire.ways, (std::vector<std::string>{"shm", "in_process"}));
+  EXPECT_EQ(refused({"bench", "wire", "--way", "pigeon"}), exit_code::usage);
+}
+
 TEST(command_line, resolve_takes_repeated_environments_and_forced_parts) {
   const command_line l =
       accepted({"resolve", "--model", "/m", "--environment", "a", "--environment", "b", "--force",

@@ -16,6 +16,8 @@ class avoided_workers final {
  public:
   worker_mask at(time_ns now) const noexcept { return suspects_ | (now < late_until_ ? late_ : 0); }
 
+  bool any_late() const noexcept { return late_ != 0; }  // else at() is the same at any time
+
   // The newest word of the coordinator; null = nobody is suspect. Cheap if nothing is new.
   void hear(transport::suspicion_ptr told, const transport::routing_snapshot& snapshot);
   // Under another snapshot: its spans are to be heard of anew.

@@ -135,6 +135,11 @@ void session::look_for_suspects() {
   if (options_.suspicion) avoided_.hear(options_.suspicion(), *snapshot_);
 }
 
+// The clock is asked only where somebody was late.
+worker_mask session::avoided_now() const noexcept {
+  return avoided_.at(avoided_.any_late() ? monotonic_now() : 0);
+}
+
 // Gives up calls that wait for a suspect, where all of their rows have another replica by now:
 // collect() tries them again there. A call that would fail goes on waiting, until other workers are
 // suspect or serve.
@@ -191,7 +196,7 @@ expected<void> session::step_begin(bool replay) {
   transport::snapshot_ptr next = options_.newest ? options_.newest() : nullptr;
   const bool is_new = next != nullptr && transport::is_newer(*next, *snapshot_);
   // One that may be avoided by now need not be waited for.
-  const bool steers = avoided_.at(monotonic_now()) != 0;
+  const bool steers = avoided_now() != 0;
   if (replay && poison_ && !is_new && !steers && options_.wait_newer) {
     const status code = poison_->code;
     if (code == status::timeout || code == status::stale_generation ||
@@ -352,8 +357,7 @@ expected<void> session::choose(session_call& c) {
                                     .plan = snapshot_->plan,
                                     .resolution_id = snapshot_->resolution_id,
                                     .return_mode = static_cast<std::uint8_t>(options_.mode)};
-  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk,
-                       avoided_.at(monotonic_now()));
+  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk, avoided_now());
 }
 
 // Takes what came, sums what is whole, sends what waited for banks: for all tickets, as they share
@@ -439,6 +443,7 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
     const time_ns now = monotonic_now();
     if (c.call.complete() && !c.call.failure()) {
       c.times.sum = now - before;
+      c.times.total = now - c.submitted;
       c.times.wait = before - start;
       c.times.air = before > c.sent ? before - c.sent : 0;
       c.times.held = c.call.held();
@@ -478,7 +483,6 @@ expected<void> session::finish(session_call& c, const layer_result& result) {
   give(c.call.rows().ids(), result.ids);
   give(c.call.rows().weights(), result.weights);
   give(c.call.rows().bad_rows(), result.bad_rows);
-  c.times.total = monotonic_now() - c.submitted;
   times_ = c.times;
   if (options_.meter != nullptr) options_.meter->count_call(times_);
   end_ = {.attempt = attempt_, .age = c.times.total};

@@ -43,6 +43,7 @@ class session final : public source_session {
   void adopt_newest_revision();
   bool any_outstanding() const noexcept;
   void look_for_suspects();
+  worker_mask avoided_now() const noexcept;
   void steer(time_ns now);
   void note_late(worker_id worker, time_ns now);
   expected<void> choose(session_call& c);

@@ -23,7 +23,7 @@ struct wire_cell {
   std::uint64_t bytes_back = 0;  // and back
   std::uint32_t calls = 0;
   latency_figures round_trip{};
-  double copy_gb_s = 0;   // memcpy of bytes_out, median of the same run
+  double copy_gb_s = 0;   // memcpy of bytes_out, the best of the same run
   std::string skipped{};  // why there is no figure; the others are then empty
 
   // Both payloads over the median round trip: the rate one way, as only one is under way.

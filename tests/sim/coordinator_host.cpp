@@ -12,14 +12,7 @@ namespace moetier::sim {
 using namespace coordinator;
 
 void world::in_coordinator(std::uint64_t life, std::function<void()> what) {
-  if (!head_.up || head_.life != life) return;
-  if (clock_.now() < head_.frozen_until) {
-    clock_.at(head_.frozen_until, [this, life, what = std::move(what)]() mutable {
-      in_coordinator(life, std::move(what));
-    });
-    return;
-  }
-  what();
+  in_process(head_, life, std::move(what));
 }
 
 void world::start_coordinator() {
@@ -27,11 +20,16 @@ void world::start_coordinator() {
   head_.up = true;
   ++head_.life;
   head_.frozen_until = 0;
+  head_.waiting.clear();
   head_.steady_since = clock_.now();
   head_.stopped_since = 0;
   head_.woke_at = 0;
   head_.heard.clear();
   head_.joined.clear();
+  head_.started = clock_.now();
+  head_.committing.clear();
+  head_.gone_sources.clear();
+  head_.attached_as.clear();
   head_.newest = nullptr;
   head_.suspicion = nullptr;
   head_.disk_failed = false;
@@ -78,8 +76,11 @@ void world::coordinator_beat(std::uint64_t life) {
 }
 
 void world::step_coordinator(const event& e) {
+  bool first = true;
   for (const effect& f : head_.core->step(e, clock_.now())) {
-    if (dice_.chance(rates_.crash_in_step)) return kill_coordinator();
+    if (!std::exchange(first, false) && dice_.chance(rates_.crash_in_step)) {
+      return kill_coordinator();
+    }
     if (!apply(f)) return;
   }
 }
@@ -96,6 +97,10 @@ bool world::apply(const effect& e) {
           if constexpr (std::is_same_v<std::decay_t<decltype(m)>, control::commit>) {
             check(head_.disk->generation == m.generation && head_.disk->plan == m.plan,
                   "COMMIT was sent before its decision was durable");
+            head_.committing.emplace(m.incarnation, clock_.now());
+          }
+          if constexpr (std::is_same_v<std::decay_t<decltype(m)>, control::attach_source>) {
+            head_.attached_as[m.source.session] = m.source.incarnation;
           }
         },
         send->body);
@@ -113,6 +118,9 @@ bool world::apply(const effect& e) {
   } else if (const auto* publish = std::get_if<publish_snapshot>(&e)) {
     check_published(*publish->snapshot);
     check_newly_live(*publish->snapshot);
+    for (const transport::snapshot_worker& w : publish->snapshot->workers) {
+      if (w.live) head_.committing.erase(w.incarnation);
+    }
     head_.newest = publish->snapshot;
     last_published_ = publish->snapshot;
     for (std::size_t s = 0; s < services_.size(); ++s) {
@@ -131,6 +139,7 @@ bool world::apply(const effect& e) {
     answer(done->token, done->result);
   } else if (const auto* ended = std::get_if<session_ended>(&e)) {
     check_lapsed(*ended);
+    check_given_up(*ended);
     for (std::size_t s = 0; s < services_.size(); ++s) {
       if (services_[s].connected_life != head_.life) continue;
       clock_.at(told(s), [this, s, life = services_[s].life, session = ended->session] {
@@ -324,6 +333,26 @@ void world::check_lapsed(const session_ended& ended) {
   }
 }
 
+// A session ends for a worker's sake only when that one had its time to take the source, or told
+// that it dropped its rows.
+void world::check_given_up(const session_ended& ended) {
+  if (ended.why.why != reason::attach_refused) return;
+  const auto had_its_time = [&](time_ns since) {
+    return clock_.now() - since >= head_options_.attach_limit;
+  };
+  const bool late = head_.newest == nullptr
+                        ? had_its_time(head_.started)
+                        : std::any_of(head_.committing.begin(), head_.committing.end(),
+                                      [&](const auto& w) { return had_its_time(w.second); });
+  const auto source = head_.attached_as.find(ended.session);
+  const bool gone =
+      source != head_.attached_as.end() && head_.gone_sources.contains(source->second);
+  check(late || gone, [&] {
+    return fmt::format("session {} was given up before its time: {}", ended.session.value,
+                       ended.why.text);
+  });
+}
+
 // Who stands still is left out in time, whatever its link looks like; where most stand still they
 // get a second timeout.
 void world::check_detection() {
@@ -348,7 +377,9 @@ void world::check_detection() {
     const bool stuck = clock_.now() < host->stuck_until && host->computing;
     if (!frozen && !stuck) continue;
     if (!head_.seen.contains(shown.incarnation) && may_be_awaited(shown)) continue;
-    const time_ns stuck_since = std::max(host->busy_since, host->stuck_since);
+    // Its first beat after a freeze or a cut shows what its engine did before it.
+    const time_ns heard_again = std::max(frozen ? 0 : host->frozen_until, host->cut_up_until);
+    const time_ns stuck_since = std::max({host->busy_since, host->stuck_since, heard_again});
     const time_ns still_since = !stuck    ? host->frozen_since
                                 : !frozen ? stuck_since
                                           : std::min(host->frozen_since, stuck_since);

@@ -138,6 +138,7 @@ void session::look_for_suspects() {
   if (told == suspicion_) return;
   suspicion_ = std::move(told);
   suspects_ = 0;
+  for (clocked& c : tickets_) c.asked_of = 0;
   if (suspicion_ == nullptr) return;
   for (const transport::suspect& suspect : suspicion_->workers) {
     for (std::size_t s = 0; s < snapshot_->workers.size(); ++s) {
@@ -153,6 +154,13 @@ worker_mask session::avoided(time_ns now) const noexcept {
   return suspects_ | (now < late_until_ ? late_ : 0);
 }
 
+// What this call keeps away from, of `all`. Who made a call late is avoided by this source's guess;
+// where a call has nowhere else to go than to one of those, the coordinator's suspects are worse.
+worker_mask session::kept_from(const clocked& c, worker_mask all) const noexcept {
+  if (all == suspects_ || suspects_ == 0 || c.call.can_avoid(*snapshot_, workers_, all)) return all;
+  return c.call.can_avoid(*snapshot_, workers_, suspects_) ? suspects_ : all;
+}
+
 // Gives up calls that wait for a suspect, where all of their rows have another replica by now:
 // collect() tries them again there. A call that would fail goes on waiting, until other workers are
 // suspect or serve.
@@ -165,13 +173,17 @@ void session::steer(time_ns now) {
     return;
   }
   adopt_newest_revision();  // a replica may serve that did not when they were sent
-  const worker_mask avoid = avoided(now);
+  const worker_mask all = avoided(now);
   for (clocked& c : tickets_) {
-    const worker_mask late = owing(c, avoid);
-    if (late == 0 || c.asked_of == avoid) continue;
-    c.asked_of = avoid;
+    if (owing(c, all) == 0 || c.asked_of == all) continue;
     if (c.times.replays >= options_.replays_max) continue;
-    if (!c.call.can_avoid(*snapshot_, workers_, avoid)) continue;
+    const worker_mask avoid = kept_from(c, all);
+    if (!c.call.can_avoid(*snapshot_, workers_, avoid)) {
+      c.asked_of = all;
+      continue;
+    }
+    const worker_mask late = owing(c, avoid);
+    if (late == 0) continue;  // a later chunk may wait for one
     c.call.fail_late_of(static_cast<std::size_t>(std::countr_zero(late)), workers_);
     c.steered = true;
   }
@@ -372,7 +384,7 @@ expected<void> session::choose(clocked& c) {
                                     .resolution_id = snapshot_->resolution_id,
                                     .return_mode = static_cast<std::uint8_t>(options_.mode)};
   return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk,
-                       avoided(monotonic_now()));
+                       kept_from(c, avoided(monotonic_now())));
 }
 
 // Takes what came, sums what is whole, sends what waited for banks: for all tickets, as they share

@@ -52,7 +52,7 @@ class session final : public source_session {
     time_ns sent = 0;     // when submit() ended
     time_ns stalled = 0;  // since when a chunk waits for a bank; 0 = none does
     std::uint32_t first_chunk = 0;
-    worker_mask asked_of = 0;  // suspects that it could not be kept from under snapshot_
+    worker_mask asked_of = 0;  // whom it could not be kept from, by snapshot_ and suspicion_
     bool steered = false;      // given up for a suspect's sake: to be tried again in any case
     call_times times;
   };
@@ -61,6 +61,7 @@ class session final : public source_session {
   bool any_outstanding() const noexcept;
   void look_for_suspects();
   worker_mask avoided(time_ns now) const noexcept;
+  worker_mask kept_from(const clocked& c, worker_mask all) const noexcept;
   void steer(time_ns now);
   void note_late(worker_id worker, time_ns now);
   expected<void> choose(clocked& c);

@@ -110,7 +110,7 @@ class world final {
   std::vector<control::frame> damaged(std::vector<control::frame> frames);
   time_ns arrival(time_ns& last);
 
-  // --- coordinator (coordinator_host.cpp) ---
+  // --- coordinator (coordinator_host.cpp, coordinator_checks.cpp) ---
   struct coordinator_host : process {
     std::unique_ptr<coordinator::core> core;
     time_ns steady_since = 0;  // when it began or went on

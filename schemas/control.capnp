@@ -57,6 +57,11 @@ struct SourceAttachment {
   address @10 :Data;          # of the source's data plane, opaque here
   weight @11 :UInt32 = 1;     # of its tenant among others, 1..1000
   deadlineClass @12 :UInt8;   # of its calls: 0 decode, 1 prefill, 2 batch
+  # What its session was granted: a restarted coordinator learns it from here.
+  tokensMax @13 :UInt32;      # tokens of a call, 1 and up; an exchange may carry fewer
+  microBatches @14 :UInt8;    # calls open at once, 1..4
+  sessionTopK @15 :UInt16;    # routed experts of a token, 1..256
+  sharedExperts @16 :Bool;    # the tier computes and adds them
 }
 
 struct HeldAdapter {
@@ -67,7 +72,7 @@ struct HeldAdapter {
 }
 
 struct Hello {                # kind 1, worker -> coordinator, first on every link
-  protocol @0 :UInt32;        # 4
+  protocol @0 :UInt32;        # 5
   name @1 :Text;              # configured; how a restarted worker finds its place again
   incarnation @2 :UInt64;     # 64 random bits per start
   node @3 :UInt64;            # identity of the actor node; one equal to the coordinator's is refused
@@ -176,6 +181,7 @@ struct SourceAttached {       # kind 12, worker -> coordinator
   incarnation @2 :UInt64;     # of the source
   accepted @3 :Bool;
   text @4 :Text;              # why not
+  gone @5 :Bool;              # for good: this session was detached here, and its rows dropped
 }
 
 struct DetachSource {         # kind 13, coordinator -> worker

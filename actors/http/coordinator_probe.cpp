@@ -55,6 +55,12 @@ void add_detection(metric_text& m, const coordinator::tier_view& view) {
   m.histogram("coordinator_recovery_seconds",
               "From a lost worker's last good beat until sources were told to do without it.");
   m.sample(view.recoveries);
+  m.counter("coordinator_losses_total",
+            "Processes of workers that went without saying so; refused: their weights failed.");
+  for (const coordinator::loss_cause cause : coordinator::k_loss_causes) {
+    m.sample(view.gone_by_cause[static_cast<std::size_t>(cause)],
+             {{"cause", std::string(loss_cause_name(cause))}});
+  }
   m.counter("coordinator_suspicions_total", "Workers that became suspect.");
   m.sample(view.suspicions);
   m.counter("coordinator_missed_beats_total", "Beats that showed no progress.");

@@ -60,6 +60,10 @@ void core::state::on(const attach_session& e, time_ns now) {
                                     .banks = e.shape.banks,
                                     .weight = limits == nullptr ? 1 : limits->weight,
                                     .urgency = s->request.urgency.value_or(deadline_class::decode),
+                                    .terms = {.tokens_max = s->request.tokens_max,
+                                              .micro_batches = s->request.micro_batches,
+                                              .top_k = s->request.top_k,
+                                              .shared_experts = s->request.shared_experts},
                                     .tenant = s->request.tenant,
                                     .address = {bytes, bytes + e.address.size()}};
   if (s->attach_token || (s->attachment && *s->attachment != wanted)) {
@@ -87,6 +91,10 @@ void core::state::hear(member& from, const control::source_attached& m, time_ns 
     ++stale_refused;
     if (m.accepted) send(from, control::detach_source{durable.epoch, m.source, m.incarnation});
     return;
+  }
+  if (m.gone) {
+    // It dropped rows of this source when an earlier coordinator began to end the session.
+    return end_session(found->first, make_error(reason::attach_refused, from.id.value));
   }
   if (!m.accepted) {
     log(log_event::level::error, "attach_refused",
@@ -180,8 +188,10 @@ void core::state::learn_sources(member& from, time_ns now) {
         s.source = told.source;
         s.request.tenant = told.tenant;
         s.request.incarnation = told.incarnation;
-        s.request.tokens_max = told.rows_max;
-        s.request.top_k = told.top_k;
+        s.request.tokens_max = told.terms.tokens_max;
+        s.request.micro_batches = told.terms.micro_batches;
+        s.request.top_k = told.terms.top_k;
+        s.request.shared_experts = told.terms.shared_experts;
         s.request.urgency = told.urgency;
         s.opened_at = now;
         s.lease_until = now + options.lease;

@@ -1,5 +1,7 @@
 #include "coordinator/core/core.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "coordinator/core/state.hpp"
@@ -7,6 +9,9 @@
 
 namespace moetier::coordinator {
 namespace {
+
+// A gap of this many heartbeat intervals between two steps is a stop of this process.
+constexpr std::uint64_t k_stop_intervals = 2;
 
 // What still needs an answer once the core has ended.
 template <class Event>
@@ -32,7 +37,7 @@ effects core::step(const event& what, time_ns now) {
   state& s = *state_;
   // Something happens at least every heartbeat interval: after such a gap this process was stopped.
   const duration_ns away = now - std::exchange(s.step_time, now);
-  if (!s.ended && away > s.options.heartbeat_timeout) s.wake(now, away);
+  if (!s.ended && away > k_stop_intervals * s.options.heartbeat_interval) s.wake(now, away);
   std::visit(
       [&](const auto& e) {
         using kind = std::decay_t<decltype(e)>;
@@ -123,6 +128,7 @@ void core::state::on(const time_passed&, time_ns now) {
 // After a stop of this process nobody's silence or lease is judged by it, and workers that gave it
 // up meanwhile get the time to come back before sources hear of it.
 void core::state::wake(time_ns now, duration_ns away) {
+  if (away <= options.heartbeat_timeout) return discount(now, away);
   log(log_event::level::warn, "was_stopped",
       fmt::format("for {} ms: nobody is judged by that time", away / k_millisecond));
   for (auto& [name, m] : members) m.heard_at = now;
@@ -130,6 +136,16 @@ void core::state::wake(time_ns now, duration_ns away) {
   if (collecting) collecting_since = now;
   woke_at = now;
   patient_until = now + options.rejoin_limit;
+}
+
+// A stop too short for anybody to give this process up: nobody was silent meanwhile either.
+void core::state::discount(time_ns now, duration_ns away) {
+  for (auto& [name, m] : members) {
+    m.heard_at = std::min(now, m.heard_at + away);
+    if (m.probed_at != 0) m.probed_at = std::min(now, m.probed_at + away);
+  }
+  for (auto& [id, s] : sessions) s.lease_until += away;
+  if (collecting) collecting_since = std::min(now, collecting_since + away);
 }
 
 void core::state::on(const set_log_level& e, time_ns) { log_level = e.level; }

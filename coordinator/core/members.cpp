@@ -186,7 +186,8 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
   place.shared_digest = 0;
   place.attached.clear();
   place.adapters.clear();
-  place.heard_at = now;
+  // A link that breaks gives one that stands still no more time, and takes none from it.
+  if (!was_serving || !place.stuck) place.heard_at = now;
   place.since = now;
   if (!same_process) {
     place.stuck = false;
@@ -207,10 +208,7 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
        control::welcome{place.id, m.incarnation, durable.epoch, place.first_slot, place.slots});
   learn_sources(place, now);
   learn_adapters(place, now);
-  if (place.stuck && plan) {  // it shows first that its engine turns again
-    if (was_serving) epoch_wanted = true;
-    return;
-  }
+  if (place.stuck && plan && !was_serving) return;  // it shows first that its engine turns again
   bring_in(place, was_serving, now);
 }
 
@@ -268,6 +266,7 @@ void core::state::on(const worker_link_lost& e, time_ns now) {
 void core::state::lose(member& gone, loss_cause cause, const std::string& why) {
   log(gone.leaving ? log_event::level::info : log_event::level::warn, "worker_lost",
       fmt::format("{}: {}", gone.name, why), {.worker = gone.name});
+  if (!gone.leaving) ++gone_by_cause[static_cast<std::size_t>(cause)];
   note_loss(gone, cause);
   if (gone.link) by_link.erase(*gone.link);
   gone.link.reset();

@@ -27,6 +27,8 @@ bool core::state::collected(time_ns now) const {
   std::size_t live_count = 0;
   bool attached = true;
   for (const auto& [name, m] : members) {
+    // Awaited after a stop of this process: it comes back, or is lost when its time is over.
+    if (m.live() && !m.link) return false;
     live_count += m.live() ? 1 : 0;
     attached = attached && (!m.live() || (has_every_source(m) && has_settled_adapters(m)));
   }

@@ -7,6 +7,7 @@
 // what follows from the state as a whole: a plan to make, a decision to write, a snapshot to
 // publish, a suspicion to tell. Thread: owner.
 
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
@@ -47,6 +48,7 @@ struct core::state {
   void start(time_ns now);
   void settle(time_ns now);
   void wake(time_ns now, duration_ns away);
+  void discount(time_ns now, duration_ns away);
   void on(const time_passed&, time_ns now);
   void on(const set_log_level& e, time_ns now);
   void on(const shut_down&, time_ns now);
@@ -110,6 +112,7 @@ struct core::state {
   };
   std::deque<loss> losses;  // the newest few
   std::uint64_t losses_total = 0;
+  std::array<std::uint64_t, k_loss_causes.size()> gone_by_cause{};  // in service or not
   histogram detections{k_event_bounds_ns};
   histogram recoveries{k_event_bounds_ns};
   void on(const late_report& e, time_ns now);

@@ -2,6 +2,7 @@
 // A picture of the tier for people and tools: status, placement, sessions, load. Made by the core,
 // read by RPC, HTTP and tests; it decides nothing. Thread: any (a value).
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -36,8 +37,11 @@ enum class loss_cause : std::uint8_t {
   silent = 1,       // no beat came
   stuck = 2,        // beats came and showed no progress
   device = 3,       // its device failed
-  refused = 4       // what it holds or says is not the tier's
+  refused = 4       // quarantined: what it holds or says is not the tier's
 };
+inline constexpr std::array k_loss_causes{loss_cause::link_closed, loss_cause::silent,
+                                          loss_cause::stuck, loss_cause::device,
+                                          loss_cause::refused};
 std::string_view loss_cause_name(loss_cause c) noexcept;
 
 // A worker that was in service and went without saying so. Times are the coordinator's own.
@@ -120,7 +124,9 @@ struct tier_view {
   std::uint64_t suspicions = 0;              // workers that became suspect
   bool suspects_itself = false;              // most workers fell silent together
   std::vector<loss_view> losses;             // the newest few, oldest first
-  histogram_reading detections;              // of all losses, nanoseconds
+  // Processes that went without saying so since the start, in service or on their way; by cause.
+  std::array<std::uint64_t, k_loss_causes.size()> gone_by_cause{};
+  histogram_reading detections;  // of all losses, nanoseconds
   histogram_reading recoveries;
   std::vector<event_view> events;              // the newest k_events_shown, newest first
   std::shared_ptr<const window_loads> window;  // the last that ended; null = none yet

@@ -112,6 +112,7 @@ tier_view core::view(time_ns now) const {
   v.suspicions = s.suspicions;
   v.suspects_itself = s.suspects_itself;
   for (const auto& l : s.losses) v.losses.push_back(l.shown);
+  v.gone_by_cause = s.gone_by_cause;
   v.detections = s.detections.read();
   v.recoveries = s.recoveries.read();
   v.events.assign(s.recent.begin(), s.recent.end());

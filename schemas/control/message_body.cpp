@@ -194,12 +194,16 @@ void put(messages::SourceAttached::Builder b, const source_attached& v) {
   b.setIncarnation(v.incarnation.value);
   b.setAccepted(v.accepted);
   b.setText(text_of(free_text(v.text)));
+  b.setGone(v.gone);
 }
 
 source_attached take(messages::SourceAttached::Reader r, field_check& check) {
-  return {incarnation_id(r.getWorkerIncarnation()), source_id(r.getSource()),
-          incarnation_id(r.getIncarnation()), r.getAccepted(),
-          take_text(r.getText(), k_text_bytes_max, "sourceAttached.text", check)};
+  return {incarnation_id(r.getWorkerIncarnation()),
+          source_id(r.getSource()),
+          incarnation_id(r.getIncarnation()),
+          r.getAccepted(),
+          take_text(r.getText(), k_text_bytes_max, "sourceAttached.text", check),
+          r.getGone()};
 }
 
 void put(messages::DetachSource::Builder b, const detach_source& v) {

@@ -58,6 +58,10 @@ void put(messages::SourceAttachment::Builder b, const source_attachment& v) {
   b.setBanks(v.banks);
   b.setWeight(v.weight);
   b.setDeadlineClass(static_cast<std::uint8_t>(v.urgency));
+  b.setTokensMax(v.terms.tokens_max);
+  b.setMicroBatches(static_cast<std::uint8_t>(v.terms.micro_batches));
+  b.setSessionTopK(static_cast<std::uint16_t>(v.terms.top_k));
+  b.setSharedExperts(v.terms.shared_experts);
   b.setTenant(text_of(v.tenant));
   b.setAddress(data_of(v.address));
 }
@@ -79,6 +83,14 @@ source_attachment take(messages::SourceAttachment::Reader r, field_check& check)
   check.require(v.weight >= 1 && v.weight <= k_tenant_weight_max, "source.weight");
   if (check.require(r.getDeadlineClass() < k_deadline_classes, "source.deadlineClass"))
     v.urgency = static_cast<deadline_class>(r.getDeadlineClass());
+  v.terms = {.tokens_max = r.getTokensMax(),
+             .micro_batches = r.getMicroBatches(),
+             .top_k = r.getSessionTopK(),
+             .shared_experts = r.getSharedExperts()};
+  check.require(v.terms.tokens_max >= 1, "source.tokensMax");
+  check.require(v.terms.micro_batches >= 1 && v.terms.micro_batches <= k_micro_batches_max,
+                "source.microBatches");
+  check.require(v.terms.top_k >= 1 && v.terms.top_k <= k_top_k_max, "source.sessionTopK");
   check.require(v.session.value != 0, "source.session");
   check.require(v.top_k <= k_top_k_max, "source.topK");
   return v;

@@ -25,7 +25,7 @@
 
 namespace moetier::control {
 
-inline constexpr std::uint32_t k_protocol_version = 4;
+inline constexpr std::uint32_t k_protocol_version = 5;
 inline constexpr std::size_t k_environment_bytes_max = 32 * 1024;
 inline constexpr std::size_t k_resolution_bytes_max = 256 * 1024;
 inline constexpr std::size_t k_sources_listed_max = 1024;  // places of a worker's attach table
@@ -64,6 +64,15 @@ struct held_generation {
   bool operator==(const held_generation&) const = default;
 };
 
+// What a session was granted, as far as a coordinator that starts anew must know it.
+struct session_terms {
+  std::uint32_t tokens_max = 1;     // of a call; an exchange may carry fewer
+  std::uint32_t micro_batches = 1;  // calls open at once, 1..4
+  std::uint32_t top_k = 1;          // routed experts of a token, 1..256
+  bool shared_experts = false;      // the tier computes and adds them
+  bool operator==(const session_terms&) const = default;
+};
+
 // A source as the workers' attach tables know it.
 struct source_attachment {
   source_id source;
@@ -77,6 +86,7 @@ struct source_attachment {
   std::uint32_t banks = 2;
   std::uint32_t weight = 1;  // of its tenant
   deadline_class urgency = deadline_class::decode;
+  session_terms terms;
   std::string tenant;
   std::vector<std::uint8_t> address;
   bool operator==(const source_attachment&) const = default;
@@ -200,7 +210,8 @@ struct source_attached {
   source_id source;
   incarnation_id incarnation;
   bool accepted = false;
-  std::string text;  // when not accepted
+  std::string text;   // when not accepted
+  bool gone = false;  // refused for good: this session was detached here, and its rows dropped
   bool operator==(const source_attached&) const = default;
 };
 struct detach_source {

@@ -100,6 +100,20 @@ TEST(coordinator_detection, a_stuck_engine_is_taken_back_only_when_it_turns_agai
   EXPECT_TRUE(b.is_live(2));
 }
 
+TEST(coordinator_detection, a_link_that_breaks_neither_spares_a_stuck_worker_nor_condemns_it) {
+  bench b(3);
+  serve_three(b);
+  b.wait(300 * k_millisecond);
+  b.processes.at("c").oldest_batch_ns = k_second;
+  b.wait(300 * k_millisecond);
+  b.connect("c");
+  EXPECT_TRUE(b.is_live(2)) << "its time is not over";
+  b.wait(200 * k_millisecond);
+  EXPECT_TRUE(b.is_live(2));
+  b.wait(100 * k_millisecond);
+  EXPECT_FALSE(b.is_live(2)) << "and does not begin anew";
+}
+
 TEST(coordinator_detection, when_most_fall_silent_together_they_get_a_second_timeout) {
   bench b(3);
   serve_three(b);
@@ -130,6 +144,50 @@ TEST(coordinator_detection, a_coordinator_that_was_stopped_itself_judges_nobody_
   b.step(time_passed{});
   EXPECT_TRUE(b.is_live(0));
   EXPECT_EQ(b.view().sessions.size(), 1u);
+}
+
+TEST(coordinator_detection, a_start_that_was_stopped_routes_to_nobody_who_is_still_awaited) {
+  bench b(3);
+  serve_three(b);
+  b.restart();
+  b.connect("a");
+  b.forget();
+  b.now += 10 * k_second;
+  b.lose_link("a");  // it gave this coordinator up, or died
+  b.connect("b");
+  b.connect("c");
+  EXPECT_TRUE(b.all<publish_snapshot>().empty());
+  b.connect("a");
+  ASSERT_EQ(b.all<publish_snapshot>().size(), 1u);
+  EXPECT_TRUE(b.is_live(0));
+
+  b.restart();
+  b.connect("a");
+  b.now += 10 * k_second;
+  b.lose_link("a");
+  b.connect("b");
+  b.connect("c");
+  b.wait(b.options.rejoin_limit + 200 * k_millisecond);
+  EXPECT_FALSE(b.is_live(0)) << "nobody is waited for for ever";
+  EXPECT_TRUE(b.is_live(1));
+}
+
+// Just too short for anybody to notice; what the workers said meanwhile waits behind the clock.
+TEST(coordinator_detection, a_short_stop_of_the_coordinator_is_nobodys_silence) {
+  bench b(3);
+  serve_three(b);
+  b.wait(200 * k_millisecond);
+  b.now += 60 * k_millisecond;
+  b.say("b", control::leaving{});  // of another process: only the clock goes on
+  b.forget();
+  b.now += b.options.heartbeat_timeout - 10 * k_millisecond;
+  b.step(time_passed{});
+  EXPECT_TRUE(b.all<tell_suspicion>().empty());
+  EXPECT_TRUE(b.view().losses.empty());
+  EXPECT_TRUE(b.is_live(0) && b.is_live(1) && b.is_live(2));
+  b.processes.at("b").beats = false;
+  b.wait(b.options.heartbeat_timeout + 200 * k_millisecond);
+  EXPECT_FALSE(b.is_live(1)) << "who is silent afterwards is found as ever";
 }
 
 TEST(coordinator_detection,
@@ -337,6 +395,12 @@ TEST(coordinator_detection, a_lost_device_is_believed_at_once) {
   EXPECT_FALSE(b.is_live(2));
   EXPECT_TRUE(b.processes.at("c").cut);
   EXPECT_EQ(b.view().losses.at(0).cause, loss_cause::device);
+  EXPECT_EQ(b.view().gone_by_cause, (std::array<std::uint64_t, 5>{0, 0, 0, 1, 0}));
+  b.say("b", control::leaving{incarnation_of(b, "b")});
+  b.lose_link("b");
+  EXPECT_EQ(b.view().gone_by_cause, (std::array<std::uint64_t, 5>{0, 0, 0, 1, 0})) << "it said so";
+  b.lose_link("a");
+  EXPECT_EQ(b.view().gone_by_cause, (std::array<std::uint64_t, 5>{1, 0, 0, 1, 0}));
 }
 
 TEST(coordinator_detection, the_view_keeps_how_long_a_loss_took_to_notice_and_to_mend) {

@@ -97,6 +97,8 @@ TEST(coordinator_first_plan, replicas_whose_bytes_differ_are_never_committed) {
   b.connect("b");
   EXPECT_EQ(b.disk->generation, generation_number(0));
   EXPECT_TRUE(b.logged("worker_quarantined"));
+  EXPECT_EQ(b.view().gone_by_cause, (std::array<std::uint64_t, 5>{0, 0, 0, 0, 2}))
+      << "both, by cause";
   EXPECT_EQ(b.heard_by<control::refused>("b").back().cause, control::refused::why::load_failed);
   EXPECT_FALSE(b.view().ready);
   EXPECT_NE(b.view().not_ready_reasons.at(0).find("bytes of workers a and b differ"),

@@ -137,7 +137,7 @@ TEST(coordinator_members, a_worker_unlike_the_tier_is_refused_with_every_field_t
   odd.hello.node = 99;
   b.connect("b");
   EXPECT_EQ(refusal_of(b, "b"),
-            "protocol version is 9; the tier's is 4, "
+            "protocol version is 9; the tier's is 5, "
             "model fingerprint is 0000000000000001; the tier's is 000000000000f00d, "
             "heartbeat timeout is 1; the tier's is 500000000, "
             "carrier is ucx; the tier's is in_process, "

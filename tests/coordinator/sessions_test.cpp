@@ -360,6 +360,32 @@ TEST(coordinator_sessions, a_restart_learns_attached_sessions_from_the_workers) 
   EXPECT_NE(b.open(4).source, g.source);
 }
 
+TEST(coordinator_sessions, a_session_that_resumes_after_a_restart_is_granted_what_it_had) {
+  bench b;
+  b.options.model.shared = {.intermediate_size = 8, .count = 1};
+  b.options.hold_shared_experts = true;
+  b.serve();
+  session_request wish;
+  wish.tokens_max = 100;
+  wish.micro_batches = 3;
+  wish.top_k = 1;
+  wish.shared_experts = true;
+  const session_grant first = b.open(1, wish);
+  b.step(b.attach_of(first, 2));  // exchanges of 16 rows, records of one routed and one shared
+  ASSERT_TRUE(b.all<answer_done>().back().result.has_value());
+  b.restart();
+  b.connect("a");
+  b.connect("b");
+  b.step(resume_session{3, first.session, incarnation_id(7001)});
+  const session_grant again = b.all<answer_session>().back().grant.value();
+  EXPECT_EQ(again.tokens_max, 100u);
+  EXPECT_EQ(again.micro_batches, 3u);
+  EXPECT_EQ(again.top_k, 1u);
+  // Its source may still have a record for the shared expert.
+  b.step(b.attach_of(first, 4));
+  EXPECT_TRUE(b.all<answer_done>().back().result.has_value());
+}
+
 TEST(coordinator_sessions, a_worker_that_lacks_a_session_of_another_is_given_it_after_a_restart) {
   bench b;
   b.serve();
@@ -376,6 +402,28 @@ TEST(coordinator_sessions, a_worker_that_lacks_a_session_of_another_is_given_it_
   b.say("b",
         control::source_attached{incarnation_id(12), g.source, incarnation_id(7001), true, ""});
   EXPECT_EQ(b.all<publish_snapshot>().size(), 1u);
+}
+
+// The first coordinator died after it had told b, and not a, that the session ends.
+TEST(coordinator_sessions, a_session_that_was_ended_at_some_workers_ends_after_a_restart) {
+  bench b;
+  b.serve();
+  const session_grant g = b.open();
+  b.step(b.attach_of(g, 2));
+  b.processes.at("b").hello.sources.clear();
+  b.processes.at("b").attaches = false;
+  b.forget();
+  b.restart();
+  b.connect("a");
+  b.connect("b");
+  ASSERT_EQ(b.heard_by<control::attach_source>("b").size(), 1u);
+  b.say("b", control::source_attached{incarnation_id(12), g.source, incarnation_id(7001), false,
+                                      "this session was detached here", true});
+  ASSERT_EQ(b.all<session_ended>().size(), 1u);
+  EXPECT_EQ(b.all<session_ended>()[0].session, g.session);
+  EXPECT_EQ(b.all<session_ended>()[0].why.why, reason::attach_refused);
+  EXPECT_EQ(b.heard_by<control::detach_source>("a").size(), 1u);
+  EXPECT_EQ(b.all<publish_snapshot>().size(), 1u) << "the others need not wait";
 }
 
 TEST(coordinator_sessions, a_source_that_no_session_owns_is_detached_when_its_worker_returns) {

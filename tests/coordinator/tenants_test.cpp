@@ -158,6 +158,22 @@ TEST(tenants, what_workers_hold_counts_after_a_restart) {
   EXPECT_EQ(b.refusal(from("red")).text, "no credit: tenant red has 1 of 1 sessions open");
 }
 
+TEST(tenants, tokens_in_flight_of_a_session_that_sends_chunks_count_in_full_after_a_restart) {
+  tenant_limits t = limits_of("*");
+  t.tokens_in_flight = 500;
+  tenants_bench b({t});
+  session_request r = from("red");
+  r.micro_batches = 4;                   // 400 tokens
+  b.step(b.attach_of(b.open(1, r), 2));  // in exchanges of 16 rows
+  ASSERT_EQ(b.heard_by<control::attach_source>("a").at(0).source.rows_max, 16u);
+  b.restart();
+  b.connect("a");
+  b.connect("b");
+  EXPECT_EQ(b.refusal(r).text,
+            "no credit: tenant red holds 400 tokens in flight and asks for 400 more; it may have "
+            "500");
+}
+
 TEST(tenants, a_bill_over_the_limit_is_refused_with_its_numbers) {
   const session_request r = from("red");
   session_request four = r;

@@ -59,6 +59,10 @@ class author final {
     s.banks = number32();
     s.weight = 1 + below(k_tenant_weight_max);
     s.urgency = k_all_deadline_classes[below(3)];
+    s.terms = {.tokens_max = number32() | 1,
+               .micro_batches = 1 + below(k_micro_batches_max),
+               .top_k = 1 + below(k_top_k_max),
+               .shared_experts = coin()};
     s.tenant = text(0, 64);
     s.address = data(coin() ? 64 : k_address_bytes_max);
     return s;
@@ -134,7 +138,10 @@ class author final {
       case 11:
         return source_attached{incarnation_id(number()),
                                source_id(static_cast<std::uint16_t>(number())),
-                               incarnation_id(number()), coin(), text(0, 1024)};
+                               incarnation_id(number()),
+                               coin(),
+                               text(0, 1024),
+                               coin()};
       case 12:
         return detach_source{epoch_number(number()),
                              source_id(static_cast<std::uint16_t>(number())),
@@ -398,6 +405,15 @@ TEST(control_codec, names_enumerations_and_counts_out_of_range_are_refused_by_fi
   attach_source s{epoch_number(1), a.attachment()};
   s.source.session = session_id(0);
   EXPECT_EQ(refusal(s), "malformed message: source.session");
+  s.source = a.attachment();
+  s.source.terms.tokens_max = 0;
+  EXPECT_EQ(refusal(s), "malformed message: source.tokensMax");
+  s.source = a.attachment();
+  s.source.terms.micro_batches = k_micro_batches_max + 1;
+  EXPECT_EQ(refusal(s), "malformed message: source.microBatches");
+  s.source = a.attachment();
+  s.source.terms.top_k = 0;
+  EXPECT_EQ(refusal(s), "malformed message: source.sessionTopK");
 }
 
 TEST(control_codec, free_text_is_cut_and_masked_rather_than_refused) {

@@ -60,7 +60,10 @@ void world::to_coordinator(link& l, const control::message& m) {
         if (const auto* hello = std::get_if<control::hello>(&**got)) {
           head_.seen[hello->incarnation] = number;
           head_.heard[hello->incarnation] = head_.joined[hello->incarnation] = clock_.now();
+          head_.committing.erase(hello->incarnation);
         }
+        const auto* word = std::get_if<control::source_attached>(&**got);
+        if (word != nullptr && word->gone) head_.gone_sources.insert(word->incarnation);
         const auto* beat = std::get_if<control::heartbeat>(&**got);
         if (beat != nullptr && beat->oldest_batch_ns == 0) {
           head_.heard[beat->incarnation] = clock_.now();

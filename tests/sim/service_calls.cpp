@@ -18,7 +18,6 @@ namespace {
 
 constexpr duration_ns k_between_steps = 50 * k_millisecond;
 constexpr duration_ns k_call_limit = 450 * k_millisecond;
-constexpr std::uint32_t k_tokens_max = 8;
 constexpr int k_step_replays_max = 2;
 
 // How a call may end: right, or in one of these.
@@ -48,7 +47,6 @@ void world::open_source(std::size_t s) {
   service_host& host = services_[s];
   check(host.snapshot != nullptr, "a session without a snapshot");
   const std::uint64_t life = host.life;
-  host.micro_batches = static_cast<std::uint32_t>(dice_.between(1, 2));
   wire_carrier carrier(
       wire_, [this, s, life] { wake_caller(s, life); }, host.endpoint);
   const source_session_options wish{

@@ -27,15 +27,7 @@ time_ns world::told(std::size_t s) {
 duration_ns world::hop() { return dice_.between(20 * k_microsecond, k_millisecond); }
 
 void world::in_service(std::size_t s, std::uint64_t life, std::function<void()> what) {
-  service_host& host = services_[s];
-  if (!host.up || host.life != life) return;
-  if (clock_.now() < host.frozen_until) {
-    clock_.at(host.frozen_until, [this, s, life, what = std::move(what)]() mutable {
-      in_service(s, life, std::move(what));
-    });
-    return;
-  }
-  what();
+  in_process(services_[s], life, std::move(what));
 }
 
 void world::start_service(std::size_t s) {
@@ -103,7 +95,9 @@ void world::service_turn(std::size_t s, std::uint64_t life) {
         open_session e{++last_token_, {}};
         e.request.incarnation = host.incarnation;
         e.request.tenant = fmt::format("service-{}", s);
-        e.request.tokens_max = 8;
+        e.request.tokens_max = k_tokens_max;
+        e.request.micro_batches = host.micro_batches =
+            static_cast<std::uint32_t>(dice_.between(1, 2));
         e.request.return_mode = 1;
         ask(s, e, last_token_);
       } else if (host.phase == service_phase::attaching) {
@@ -155,14 +149,28 @@ void world::tell_suspicion(std::size_t s, transport::suspicion_ptr suspicion) {
 void world::check_tenant(const std::string& name) {
   const tenant_limits* limits = find_tenant(head_options_.tenants, name);
   std::size_t count = 0;
+  std::uint64_t tokens = 0;
   for (const session_view& held : head_.core->view(clock_.now()).sessions) {
     if (held.tenant != name) continue;
     ++count;
+    // One that opened in the same step is judged at its own answer.
+    if (const auto terms = granted_.find(held.session); terms != granted_.end()) {
+      tokens += std::uint64_t{terms->second.tokens_max} * terms->second.micro_batches;
+    }
     check(held.urgency >= limits->highest, "a session of a class above its tenant's highest");
   }
   check(count <= limits->sessions, "more sessions than its tenant may have");
-  check(8 * count <= limits->tokens_in_flight || limits->tokens_in_flight == 0,
+  check(tokens <= limits->tokens_in_flight || limits->tokens_in_flight == 0,
         "more tokens in flight than its tenant may have");
+}
+
+// Who resumes has the terms that it was granted first, of whichever coordinator.
+void world::check_granted_again(const session_grant& grant) {
+  const session_grant& was = granted_.at(grant.session);
+  check(grant.source == was.source && grant.tokens_max == was.tokens_max &&
+            grant.micro_batches == was.micro_batches && grant.top_k == was.top_k &&
+            grant.urgency == was.urgency,
+        [&] { return fmt::format("session {} was resumed on other terms", grant.session.value); });
 }
 
 void world::answer(request_token token, const expected<session_grant>& grant) {
@@ -172,11 +180,21 @@ void world::answer(request_token token, const expected<session_grant>& grant) {
     check(head_.disk && grant->session.value < head_.disk->next_session,
           "a session id that is not reserved");
   }
+  const bool known = grant && granted_.contains(grant->session);
+  if (grant && !known) {
+    session_grant terms = *grant;
+    terms.snapshot = nullptr;
+    granted_.emplace(grant->session, std::move(terms));
+  }
   for (std::size_t s = 0; s < services_.size(); ++s) {
     if (services_[s].awaited != token) continue;
     if (grant && services_[s].phase == service_phase::opening) {
-      check(granted_.insert(grant->session).second, "a session id was given twice");
+      check(!known, "a session id was given twice");
       check_tenant(fmt::format("service-{}", s));
+    }
+    if (grant && services_[s].phase == service_phase::resuming) {
+      check(known, "a session was resumed that was never granted");
+      check_granted_again(*grant);
     }
     clock_.at(told(s), [this, s, life = services_[s].life, token, grant] {
       in_service(s, life, [this, s, token, grant] {

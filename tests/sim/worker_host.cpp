@@ -18,30 +18,52 @@ std::uint64_t checksum_of(std::size_t layer_index, std::int32_t expert) {
   return expert < 0 ? 0 : mix(layer_index * 65536 + static_cast<std::uint64_t>(expert)) | 1;
 }
 
+template <class Message>
+constexpr bool k_is_for_one_process =
+    std::is_same_v<Message, control::welcome> || std::is_same_v<Message, control::refused> ||
+    std::is_same_v<Message, control::prepare> || std::is_same_v<Message, control::abort_plan> ||
+    std::is_same_v<Message, control::commit> || std::is_same_v<Message, control::release> ||
+    std::is_same_v<Message, control::probe>;
+
+bool is_for_another(const control::message& m, incarnation_id self) {
+  return std::visit(
+      [&](const auto& command) {
+        if constexpr (k_is_for_one_process<std::decay_t<decltype(command)>>) {
+          return command.incarnation != self;
+        } else {
+          return false;
+        }
+      },
+      m);
+}
+
 }  // namespace
 
 void world::in_worker(std::size_t w, std::uint64_t life, std::function<void()> what) {
-  worker_host& host = workers_[w];
-  if (!host.up || host.life != life) return;
-  if (clock_.now() < host.frozen_until) {
-    clock_.at(host.frozen_until, [this, w, life, what = std::move(what)]() mutable {
-      in_worker(w, life, std::move(what));
-    });
-    return;
+  in_process(workers_[w], life, std::move(what));
+}
+
+void world::note_standstill(worker_host& host) {
+  if (clock_.now() >= std::max(host.frozen_until, host.stuck_until)) {
+    host.still_since = clock_.now();
   }
-  what();
+  host.was_still = true;
 }
 
 // Its clock runs on, and what comes meanwhile waits for it.
-void world::freeze_worker(std::size_t w, time_ns worker_host::*until) {
+void world::freeze_worker(std::size_t w) {
   worker_host& host = workers_[w];
-  const bool turns = clock_.now() >= std::max(host.frozen_until, host.stuck_until);
-  if (turns) host.still_since = clock_.now();
-  if (clock_.now() >= host.*until) {
-    (until == &worker_host::frozen_until ? host.frozen_since : host.stuck_since) = clock_.now();
-  }
-  host.was_still = true;
-  host.*until = std::max(host.*until, clock_.now() + dice_.below(2 * k_second));
+  note_standstill(host);
+  if (clock_.now() >= host.frozen_until) host.frozen_since = clock_.now();
+  host.frozen_until = std::max(host.frozen_until, clock_.now() + dice_.below(2 * k_second));
+}
+
+// Its process runs on, its engine does not.
+void world::stick_worker(std::size_t w) {
+  worker_host& host = workers_[w];
+  note_standstill(host);
+  if (clock_.now() >= host.stuck_until) host.stuck_since = clock_.now();
+  host.stuck_until = std::max(host.stuck_until, clock_.now() + dice_.below(2 * k_second));
 }
 
 world::worker_host* world::find_worker(incarnation_id incarnation) {
@@ -141,6 +163,8 @@ void world::step_worker(std::size_t w, const event& e) {
   };
   check(!repeated || std::any_of(all.begin(), all.end(), says_committed),
         "a repeated COMMIT of what is served was not answered");
+  check(!message || all.empty() || !is_for_another(message->body, host.incarnation),
+        "a worker obeyed what an earlier process of its name was told");
   const worker_summary after = host.core->summary();
   check(after.epoch >= host.epoch, "a worker obeyed an older epoch");
   host.epoch = after.epoch;
@@ -150,7 +174,7 @@ void world::step_worker(std::size_t w, const event& e) {
   const bool cut_off =
       clock_.now() < host.cut_down_until && clock_.now() - host.cut_down_since > lease + lease / 5;
   check(!cut_off || !after.leased || !std::holds_alternative<time_passed>(e),
-        "a worker believes in its lease though nobody answered");
+        [&] { return host.name + " believes in its lease though nobody answered"; });
   for (effect& f : all) {
     if (!workers_[w].up || workers_[w].life != life) return;
     apply(w, f);

@@ -42,6 +42,24 @@ void world::print_trace(const std::string& text) const {
   fmt::print("{:10.3f} ms  {}\n", static_cast<double>(clock_.now()) / 1e6, text);
 }
 
+void world::in_process(process& p, std::uint64_t life, std::function<void()> what) {
+  if (!p.up || p.life != life) return;
+  if (clock_.now() >= p.frozen_until && p.waiting.empty()) return what();
+  p.waiting.push_back({life, std::move(what)});
+  if (p.waiting.size() == 1) thaw_in_time(p);
+}
+
+void world::thaw_in_time(process& p) {
+  clock_.at(p.frozen_until, [this, &p] {
+    while (!p.waiting.empty() && clock_.now() >= p.frozen_until) {
+      const process::waiting_event next = std::move(p.waiting.front());
+      p.waiting.pop_front();
+      if (p.up && p.life == next.life) next.what();
+    }
+    if (!p.waiting.empty()) thaw_in_time(p);
+  });
+}
+
 world::world(std::uint64_t seed, bool traced) : dice_(seed), traced_(traced) {
   virtual_clock = &clock_;
   workers_.resize(dice_.between(1, 5));
@@ -76,7 +94,7 @@ world::world(std::uint64_t seed, bool traced) : dice_(seed), traced_(traced) {
   strict.sessions = 1;
   strict.weight = 3;
   strict.highest = deadline_class::prefill;
-  open.tokens_in_flight = 16;
+  open.tokens_in_flight = 24;
   head_options_.tenants = {strict, open};
 
   rates_.lose = draw(dice_, 5'000);
@@ -88,7 +106,7 @@ world::world(std::uint64_t seed, bool traced) : dice_(seed), traced_(traced) {
   rates_.load_spoils = draw(dice_, 20'000);
   rates_.attach_refused = draw(dice_, 20'000);
   rates_.disk_fails = draw(dice_, 5'000);
-  rates_.crash_in_step = draw(dice_, 300);
+  rates_.crash_in_step = draw(dice_, 2'000);
   rates_.half_open = draw(dice_, 50'000);
   rates_.adapter_fails = draw(dice_, 30'000);
   wire_.rates = {.repeat = draw(dice_, 20'000),
@@ -125,12 +143,17 @@ void world::plan_faults() {
   const auto freeze = [this](time_ns& until) {
     until = std::max(until, clock_.now() + dice_.below(2 * k_second));
   };
-  moments(2, [this, freeze] {
+  moments(2, [this] {
     if (clock_.now() >= head_.frozen_until) {
       head_.woke_at = last_wake();
       head_.stopped_since = clock_.now();
     }
-    freeze(head_.frozen_until);
+    // Many stops are of about a detection time: there its own silence is easily taken for theirs.
+    const duration_ns timeout = head_options_.heartbeat_timeout;
+    const duration_ns stop = dice_.chance(40'000)
+                                 ? dice_.between(timeout / 2, timeout + timeout / 5)
+                                 : dice_.below(2 * k_second);
+    head_.frozen_until = std::max(head_.frozen_until, clock_.now() + stop);
     head_.steady_since = head_.frozen_until;
   });
   moments(5, [this, any_worker] { kill_worker(any_worker()); });
@@ -139,8 +162,8 @@ void world::plan_faults() {
     workers_[w].touched = true;
     in_worker(w, workers_[w].life, [this, w] { step_worker(w, workers::shut_down{}); });
   });
-  moments(3, [this, any_worker] { freeze_worker(any_worker(), &worker_host::frozen_until); });
-  moments(3, [this, any_worker] { freeze_worker(any_worker(), &worker_host::stuck_until); });
+  moments(3, [this, any_worker] { freeze_worker(any_worker()); });
+  moments(3, [this, any_worker] { stick_worker(any_worker()); });
   const auto cut = [this](std::size_t w, time_ns worker_host::*until) {
     worker_host& host = workers_[w];
     if (clock_.now() >= host.cut_down_until) host.cut_down_since = clock_.now();

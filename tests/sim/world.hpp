@@ -30,6 +30,8 @@ struct violation : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+inline constexpr std::uint32_t k_tokens_max = 8;  // of a call
+
 // What a seed decides about a run before it starts. Chances in parts of 100,000.
 struct fault_rates {
   std::uint32_t lose = 0;
@@ -70,6 +72,20 @@ class world final {
   dice dice_;
   wire wire_{clock_, dice_};
 
+  // --- a process (world.cpp): what reaches it while it is frozen waits for it, in order ---
+  struct process {
+    struct waiting_event {
+      std::uint64_t life = 0;
+      std::function<void()> what;
+    };
+    std::uint64_t life = 0;
+    bool up = false;
+    time_ns frozen_until = 0;
+    std::deque<waiting_event> waiting;
+  };
+  void in_process(process& p, std::uint64_t life, std::function<void()> what);
+  void thaw_in_time(process& p);
+
   // --- links (links.cpp): frames between the cores ---
   struct link {
     coordinator::link_number number = 0;
@@ -94,17 +110,19 @@ class world final {
   std::vector<control::frame> damaged(std::vector<control::frame> frames);
   time_ns arrival(time_ns& last);
 
-  // --- coordinator (coordinator_host.cpp) ---
-  struct coordinator_host {
+  // --- coordinator (coordinator_host.cpp, coordinator_checks.cpp) ---
+  struct coordinator_host : process {
     std::unique_ptr<coordinator::core> core;
-    std::uint64_t life = 0;
-    bool up = false;
-    time_ns frozen_until = 0;
     time_ns steady_since = 0;  // when it began or went on
     time_ns woke_at = 0;       // after an earlier stop that was long enough to be noticed
     std::map<incarnation_id, time_ns> heard;   // last, with nothing to compute
     std::map<incarnation_id, time_ns> joined;  // when its last hello came
-    time_ns stopped_since = 0;                 // when it was frozen before that; 0 = never
+    time_ns started = 0;
+    // Workers that were sent COMMIT and are not routed to yet: since when.
+    std::map<incarnation_id, time_ns> committing;
+    std::set<incarnation_id> gone_sources;             // a worker said that it dropped their rows
+    std::map<session_id, incarnation_id> attached_as;  // as workers were told
+    time_ns stopped_since = 0;                         // when it was frozen before that; 0 = never
     std::optional<coordinator::record> disk;
     std::optional<coordinator::write_record> writing;
     bool disk_failed = false;
@@ -115,8 +133,8 @@ class world final {
   };
   coordinator_host head_;
   coordinator::core_options head_options_;
-  transport::snapshot_ptr last_published_;  // over all lives
-  std::set<session_id> granted_;
+  transport::snapshot_ptr last_published_;                    // over all lives
+  std::map<session_id, coordinator::session_grant> granted_;  // without their snapshots
   void start_coordinator();
   void kill_coordinator();
   void coordinator_beat(std::uint64_t life);
@@ -131,8 +149,10 @@ class world final {
   void check_attached(session_id session);
   void check_left_out(const transport::routing_snapshot& s);
   void check_lapsed(const coordinator::session_ended& ended);
+  void check_given_up(const coordinator::session_ended& ended);
   void check_detection();
   void check_tenant(const std::string& name);
+  void check_granted_again(const coordinator::session_grant& grant);
   void check_coordinator();
 
   // --- workers (worker_host.cpp) ---
@@ -147,14 +167,11 @@ class world final {
     std::uint64_t resolution = 0;
     std::vector<std::vector<std::int32_t>> pages;  // [layer index][local slot]: the expert there
   };
-  struct worker_host {
+  struct worker_host : process {
     std::unique_ptr<workers::core> core;
     std::string name;
-    std::uint64_t life = 0;
     incarnation_id incarnation;
-    bool up = false;
     bool ending = false;
-    time_ns frozen_until = 0;
     time_ns stuck_until = 0;
     std::optional<coordinator::link_number> link;
     std::map<plan_hash, std::uint64_t> loading;  // which load of it counts
@@ -191,7 +208,9 @@ class world final {
   void apply(std::size_t w, workers::effect& e);
   void load(std::size_t w, const workers::load_plan& e);
   void in_worker(std::size_t w, std::uint64_t life, std::function<void()> what);
-  void freeze_worker(std::size_t w, time_ns worker_host::*until);
+  void freeze_worker(std::size_t w);
+  void stick_worker(std::size_t w);
+  void note_standstill(worker_host& host);
   void engine_turn(std::size_t w, std::uint64_t life);
   void compute_next(std::size_t w, std::uint64_t life);
   void serve(std::size_t w, const transport::arrival& work);
@@ -201,10 +220,7 @@ class world final {
 
   // --- attention services (service_host.cpp) ---
   enum class service_phase : std::uint8_t { idle, opening, attaching, resuming, running };
-  struct service_host {
-    std::uint64_t life = 0;
-    bool up = false;
-    time_ns frozen_until = 0;
+  struct service_host : process {
     std::uint64_t connected_life = 0;  // of the coordinator, 0 = not connected
     time_ns connected_at = 0;
     time_ns told_at = 0;       // when the coordinator's last word reaches it

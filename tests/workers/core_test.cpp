@@ -291,6 +291,32 @@ TEST(worker_core, a_late_attach_of_an_older_session_does_not_take_a_place_from_a
   EXPECT_EQ(b.summary().stale_commands_refused, 1u);
 }
 
+TEST(worker_core, a_session_that_was_detached_is_refused_for_good) {
+  bench b;
+  b.serve();
+  b.attach(4);
+  b.tell(control::detach_source{epoch_number(1), source_id(4), incarnation_id(9)});
+  b.seen.clear();
+  b.tell(control::attach_source{epoch_number(2), bench::source(4)});
+  ASSERT_EQ(b.said<control::source_attached>().size(), 1u);
+  EXPECT_FALSE(b.said<control::source_attached>()[0].accepted);
+  EXPECT_TRUE(b.said<control::source_attached>()[0].gone);
+  EXPECT_TRUE(b.all<attach_source>().empty());
+  control::source_attachment next = bench::source(4, 10);
+  next.session = session_id(2);
+  b.tell(control::attach_source{epoch_number(2), next});
+  EXPECT_EQ(b.all<attach_source>().size(), 1u) << "the place itself is free";
+}
+
+TEST(worker_core, a_source_that_never_was_in_the_engine_may_be_attached_again) {
+  bench b;
+  b.serve();
+  b.tell(control::attach_source{epoch_number(1), bench::source(4)});
+  b.tell(control::detach_source{epoch_number(1), source_id(4), incarnation_id(9)});
+  b.tell(control::attach_source{epoch_number(1), bench::source(4)});
+  EXPECT_EQ(b.all<attach_source>().size(), 2u);
+}
+
 TEST(worker_core, a_source_that_the_engine_refuses_is_not_kept) {
   bench b;
   b.serve();
@@ -322,6 +348,28 @@ TEST(worker_core, beats_at_every_interval_with_the_engines_tick) {
   EXPECT_EQ(beats[0].engine_tick, 41u);
   EXPECT_EQ(beats[0].oldest_batch_ns, 17u);
   EXPECT_EQ(beats[0].generation, generation_number(1));
+}
+
+// Each beat of an engine that turned since the one before shows it, whatever sources report.
+TEST(worker_core, probes_make_nobody_look_stuck_who_is_at_work) {
+  bench b;
+  b.serve();
+  engine_progress at_work;
+  b.seen.clear();
+  for (std::uint64_t turn = 1; turn <= 20; ++turn) {
+    b.now += b.options.heartbeat_interval / 2;
+    b.tell(control::probe{epoch_number(1), k_self});
+    b.now += b.options.heartbeat_interval - b.options.heartbeat_interval / 2;
+    at_work.tick = turn;
+    at_work.oldest_batch_ns = k_millisecond;
+    b.step(at_work);
+    b.step(time_passed{});
+  }
+  const auto beats = b.said<control::heartbeat>();
+  EXPECT_GE(beats.size(), 20u) << "and the probes displace no beat";
+  for (std::size_t i = 1; i < beats.size(); ++i) {
+    EXPECT_TRUE(beats[i].oldest_batch_ns == 0 || beats[i].engine_tick != beats[i - 1].engine_tick);
+  }
 }
 
 TEST(worker_core, a_probe_is_answered_by_a_beat_at_once) {
@@ -448,9 +496,11 @@ TEST(worker_core, an_engine_that_never_drains_ends_at_the_limit) {
   bench b;
   b.serve();
   b.step(shut_down{});
+  EXPECT_TRUE(b.summary().leased);
   b.now += b.options.drain_limit;
   b.step(time_passed{});
   EXPECT_EQ(b.all<stopped>().size(), 1u);
+  EXPECT_FALSE(b.summary().leased);
 }
 
 TEST(worker_core, without_a_coordinator_it_drains_at_once_and_does_not_join_again) {

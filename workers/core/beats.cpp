@@ -36,11 +36,12 @@ void core::state::obey(const control::heartbeat_answer& m) {
 
 void core::state::obey(const control::probe& m) {
   if (!is_own(m.incarnation) || !obeys(m.epoch, {})) return;
-  if (joined) say_beat(heard_at);  // the probe's own time
+  // Whether an engine at work stands still shows from one beat to the next, an interval later: a
+  // beat in between would count as missed, and several in turn would cost a sound worker its place.
+  if (joined && progress.oldest_batch_ns == 0) say_beat(heard_at);  // the probe's own time
 }
 
 void core::state::say_beat(time_ns now) {
-  beat_at = now;
   beats_sent.push_back({++beat, now});
   if (beats_sent.size() > k_beats_kept) beats_sent.pop_front();
   say(control::heartbeat{.incarnation = options.incarnation,
@@ -100,6 +101,7 @@ void core::state::on(const time_passed&, time_ns now) {
     return;
   }
   if (beat == 0 || now - beat_at >= options.heartbeat_interval) {
+    beat_at = now;  // beats that answer probes come besides
     say_beat(now);
   }
   if (load_changed && serving && now - reported_at >= k_report_interval) {

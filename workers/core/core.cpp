@@ -131,6 +131,7 @@ void core::state::on(const engine_drained&, time_ns) {
 void core::state::stop(bool failed, std::string why) {
   MOETIER_ASSERT(!ended);
   ended = true;
+  leased = false;
   emit(stopped{failed, std::move(why)});
 }
 

@@ -1,5 +1,7 @@
 // The attach table: which sources the engine takes rows from. A place holds one incarnation; a
-// newer attach of the place replaces it. Repeats are answered again and change nothing.
+// newer attach of the place replaces it. Repeats are answered again and change nothing. Who was
+// detached does not come back: a coordinator that died while it ended a session has told some of
+// the workers, and the next one learns the session from the others.
 
 #include "workers/core/state.hpp"
 
@@ -20,7 +22,10 @@ void core::state::obey(const control::attach_source& m) {
       ++stale_refused;
       return;
     }
-    emit(detach_source{s.source, held->second.source.incarnation});
+    forget_source(held->second);
+  } else if (was_detached(s)) {
+    ++stale_refused;
+    return answer_attached(s, false, "this session was detached here", true);
   }
   sources[s.source] = {.source = s, .confirmed = false};
   emit(attach_source{s});
@@ -43,17 +48,30 @@ void core::state::on(const source_attach_done& e, time_ns) {
 }
 
 void core::state::answer_attached(const control::source_attachment& s, bool accepted,
-                                  std::string text) {
+                                  std::string text, bool gone) {
   say(control::source_attached{options.incarnation, s.source, s.incarnation, accepted,
-                               std::move(text)});
+                               std::move(text), gone});
+}
+
+void core::state::forget_source(const attached_source& held) {
+  const control::source_attachment& s = held.source;
+  if (held.confirmed) detached[s.source] = {s.session, s.incarnation};
+  emit(detach_source{s.source, s.incarnation});
+}
+
+bool core::state::was_detached(const control::source_attachment& s) const {
+  const auto last = detached.find(s.source);
+  if (last == detached.end()) return false;
+  return s.session < last->second.session ||
+         (s.session == last->second.session && s.incarnation == last->second.incarnation);
 }
 
 void core::state::obey(const control::detach_source& m) {
   if (!obeys(m.epoch, {})) return;
   const auto held = sources.find(m.source);
   if (held == sources.end() || held->second.source.incarnation != m.incarnation) return;
+  forget_source(held->second);
   sources.erase(held);
-  emit(detach_source{m.source, m.incarnation});
 }
 
 std::vector<control::source_attachment> core::state::confirmed_sources() const {

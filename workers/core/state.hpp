@@ -51,6 +51,13 @@ struct core::state {
     bool confirmed = false;  // the engine has it
   };
   std::map<source_id, attached_source> sources;
+  // By place: who was there last. It does not come back; its rows were dropped, and the banks of
+  // its exchanges with them.
+  struct detached_source {
+    session_id session;
+    incarnation_id incarnation;
+  };
+  std::map<source_id, detached_source> detached;
 
   struct held_adapter {
     control::held_adapter adapter;
@@ -110,7 +117,10 @@ struct core::state {
   void obey(const control::attach_source& m);
   void obey(const control::detach_source& m);
   void on(const source_attach_done& e, time_ns now);
-  void answer_attached(const control::source_attachment& s, bool accepted, std::string text);
+  void answer_attached(const control::source_attachment& s, bool accepted, std::string text,
+                       bool gone = false);
+  void forget_source(const attached_source& held);
+  bool was_detached(const control::source_attachment& s) const;
   std::vector<control::source_attachment> confirmed_sources() const;
 
   // --- adapters (adapters.cpp) ---

@@ -20,6 +20,7 @@ coordinator::tier_view two_workers() {
   v.ready = false;
   v.not_ready_reasons = {"layer 2 expert 7 has no live replica"};
   v.lost_experts = 1;
+  v.gone_by_cause[static_cast<std::size_t>(coordinator::loss_cause::refused)] = 3;
   v.workers.resize(2);
   v.workers[0].worker = worker_id{0};
   v.workers[0].name = "worker@0";
@@ -106,6 +107,8 @@ TEST(metrics, of_a_coordinator_tell_what_the_view_shows) {
   EXPECT_TRUE(has(text, "moetier_coordinator_workers{state=\"lost\"} 1"));
   EXPECT_TRUE(has(text, "moetier_coordinator_heartbeat_age_seconds{worker=\"0\"} 0.02"));
   EXPECT_TRUE(has(text, "moetier_coordinator_lost_experts 1"));
+  EXPECT_TRUE(has(text, "moetier_coordinator_losses_total{cause=\"refused\"} 3"));
+  EXPECT_TRUE(has(text, "moetier_coordinator_losses_total{cause=\"device\"} 0"));
   EXPECT_TRUE(has(text, "# TYPE moetier_log_lines_dropped_total counter"));
   EXPECT_TRUE(has(text, "moetier_build_info{version="));
 }

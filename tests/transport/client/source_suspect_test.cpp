@@ -239,5 +239,68 @@ TEST(source_suspect, a_timeout_is_reported_once_and_the_steps_replay_avoids_the_
   EXPECT_EQ(rig.carrier.workers[2].exchanges, before);
 }
 
+TEST(source_suspect, who_was_late_is_better_than_who_is_suspect) {
+  word coordinator;
+  session_rig rig({.workers = 2, .slots_per_worker = 8}, coordinator.wish());
+  rig.carrier.workers[2].acts = behaviour::silent;
+  ASSERT_TRUE(rig.session->step_begin(false));
+  const inputs in(rig.shape, 16, 1);
+  layer_call hasty = rig.call_of(in);
+  hasty.deadline = 5 * k_millisecond;
+  ASSERT_FALSE(rig.forward(hasty));
+
+  rig.carrier.workers[1].acts = behaviour::silent;
+  rig.carrier.workers[2].acts = behaviour::answer;
+  int turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (++turns == 3) coordinator.suspect(*rig.newest, {0});
+  };
+  ASSERT_TRUE(rig.session->step_begin(true));
+  const std::uint32_t before = rig.carrier.workers[2].exchanges;
+  layer_call call = rig.call_of(in);
+  call.deadline = 500 * k_millisecond;  // who was late is forgotten after a second
+  auto out = rig.forward(call);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.session->last_times().replays, 1u);
+  EXPECT_EQ(rig.carrier.workers[2].exchanges, before + 1);
+
+  // And so for a call that comes when both are known.
+  const std::uint32_t sent = rig.carrier.workers[1].exchanges;
+  ASSERT_TRUE(rig.session->step_begin(false));
+  out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  EXPECT_EQ(rig.session->last_times().replays, 0u);
+  EXPECT_EQ(rig.carrier.workers[1].exchanges, sent);
+}
+
+TEST(source_suspect, a_suspicion_counts_though_all_replicas_were_late) {
+  word coordinator;
+  session_rig rig({.workers = 2, .slots_per_worker = 8}, coordinator.wish());
+  for (const std::uint16_t w : {std::uint16_t{1}, std::uint16_t{2}}) {
+    rig.carrier.workers[w].acts = behaviour::silent;
+  }
+  const inputs in(rig.shape, 16, 1);
+  layer_call hasty = rig.call_of(in);
+  hasty.deadline = 5 * k_millisecond;
+  for (int turn = 0; turn < 2; ++turn) {  // one after the other is late
+    ASSERT_TRUE(rig.session->step_begin(false));
+    ASSERT_FALSE(rig.forward(hasty));
+  }
+  rig.carrier.workers[2].acts = behaviour::answer;
+  const time_ns begun = monotonic_now();
+  rig.carrier.on_wait = [&] {  // long after the call asked whether it can avoid both
+    const bool due = monotonic_now() - begun > 40 * k_millisecond;
+    if (due && coordinator.told == nullptr) coordinator.suspect(*rig.newest, {0});
+  };
+  ASSERT_TRUE(rig.session->step_begin(false));
+  layer_call call = rig.call_of(in);
+  call.deadline = 500 * k_millisecond;  // who was late is forgotten after a second
+  const auto out = rig.forward(call);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.session->last_times().replays, 1u);
+}
+
 }  // namespace
 }  // namespace moetier::client::toy

@@ -4,12 +4,12 @@
 
 namespace moetier::client {
 
-void avoided_workers::hear(transport::suspicion_ptr told,
+bool avoided_workers::hear(transport::suspicion_ptr told,
                            const transport::routing_snapshot& snapshot) {
-  if (told == told_) return;
+  if (told == told_) return false;
   told_ = std::move(told);
   suspects_ = 0;
-  if (told_ == nullptr) return;
+  if (told_ == nullptr) return true;
   for (const transport::suspect& suspect : told_->workers) {
     for (std::size_t s = 0; s < snapshot.workers.size(); ++s) {
       const transport::snapshot_worker& entry = snapshot.workers[s];
@@ -18,6 +18,7 @@ void avoided_workers::hear(transport::suspicion_ptr told,
       }
     }
   }
+  return true;
 }
 
 void avoided_workers::note_late(std::size_t span, time_ns now) noexcept {

@@ -18,8 +18,10 @@ class avoided_workers final {
 
   bool any_late() const noexcept { return late_ != 0; }  // else at() is the same at any time
 
-  // The newest word of the coordinator; null = nobody is suspect. Cheap if nothing is new.
-  void hear(transport::suspicion_ptr told, const transport::routing_snapshot& snapshot);
+  worker_mask suspects() const noexcept { return suspects_; }  // the coordinator's
+
+  // The newest word of the coordinator; null = nobody is suspect. Whether it was new.
+  bool hear(transport::suspicion_ptr told, const transport::routing_snapshot& snapshot);
   // Under another snapshot: its spans are to be heard of anew.
   void renumber() noexcept {
     told_ = nullptr;

@@ -132,12 +132,21 @@ void session::adopt_newest_revision() {
 // --- suspects -----------------------------------------------------------------------------------
 
 void session::look_for_suspects() {
-  if (options_.suspicion) avoided_.hear(options_.suspicion(), *snapshot_);
+  if (!options_.suspicion || !avoided_.hear(options_.suspicion(), *snapshot_)) return;
+  for (session_call& c : tickets_) c.asked_of = 0;
 }
 
 // The clock is asked only where somebody was late.
 worker_mask session::avoided_now() const noexcept {
   return avoided_.at(avoided_.any_late() ? monotonic_now() : 0);
+}
+
+// What this call keeps away from, of `all`. Who made a call late is avoided by this source's guess;
+// where a call has nowhere else to go than to one of those, the coordinator's suspects are worse.
+worker_mask session::kept_from(const session_call& c, worker_mask all) const noexcept {
+  const worker_mask suspects = avoided_.suspects();
+  if (all == suspects || suspects == 0 || c.call.can_avoid(*snapshot_, workers_, all)) return all;
+  return c.call.can_avoid(*snapshot_, workers_, suspects) ? suspects : all;
 }
 
 // Gives up calls that wait for a suspect, where all of their rows have another replica by now:
@@ -152,13 +161,17 @@ void session::steer(time_ns now) {
     return;
   }
   adopt_newest_revision();  // a replica may serve that did not when they were sent
-  const worker_mask avoid = avoided_.at(now);
+  const worker_mask all = avoided_.at(now);
   for (session_call& c : tickets_) {
-    const worker_mask late = owing(c, avoid);
-    if (late == 0 || c.asked_of == avoid) continue;
-    c.asked_of = avoid;
+    if (owing(c, all) == 0 || c.asked_of == all) continue;
     if (c.times.replays >= options_.replays_max) continue;
-    if (!c.call.can_avoid(*snapshot_, workers_, avoid)) continue;
+    const worker_mask avoid = kept_from(c, all);
+    if (!c.call.can_avoid(*snapshot_, workers_, avoid)) {
+      c.asked_of = all;
+      continue;
+    }
+    const worker_mask late = owing(c, avoid);
+    if (late == 0) continue;  // a later chunk may wait for one
     c.call.fail_late_of(static_cast<std::size_t>(std::countr_zero(late)), workers_);
     c.steered = true;
   }
@@ -357,7 +370,8 @@ expected<void> session::choose(session_call& c) {
                                     .plan = snapshot_->plan,
                                     .resolution_id = snapshot_->resolution_id,
                                     .return_mode = static_cast<std::uint8_t>(options_.mode)};
-  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk, avoided_now());
+  return c.call.choose(snapshot_, workers_, key, options_.source, c.first_chunk,
+                       kept_from(c, avoided_now()));
 }
 
 // Takes what came, sums what is whole, sends what waited for banks: for all tickets, as they share
@@ -459,7 +473,8 @@ expected<void> session::collect(std::uint16_t micro_batch, const layer_result& r
       continue;
     }
     const time_ns ended = monotonic_now();
-    error why = chosen ? error_of(c, ended, options_.session.value + step_) : std::move(chosen.error());
+    error why =
+        chosen ? error_of(c, ended, options_.session.value + step_) : std::move(chosen.error());
     if (why.code == status::overloaded) credit_.back_off(why.retry_after_ns, ended);
     const call_failure& failure = c.call.failure();
     if (failure.kind == failure_kind::late && ended >= c.deadline) note_late(failure.worker, ended);

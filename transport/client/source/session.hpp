@@ -44,6 +44,7 @@ class session final : public source_session {
   bool any_outstanding() const noexcept;
   void look_for_suspects();
   worker_mask avoided_now() const noexcept;
+  worker_mask kept_from(const session_call& c, worker_mask all) const noexcept;
   void steer(time_ns now);
   void note_late(worker_id worker, time_ns now);
   expected<void> choose(session_call& c);

@@ -21,7 +21,7 @@ struct session_call {
   time_ns sent = 0;     // when submit() ended
   time_ns stalled = 0;  // since when a chunk waits for a bank; 0 = none does
   std::uint32_t first_chunk = 0;
-  worker_mask asked_of = 0;  // suspects that it could not be kept from under the snapshot in use
+  worker_mask asked_of = 0;  // whom it could not be kept from, by what is known now
   bool steered = false;      // given up for a suspect's sake: to be tried again in any case
   call_times times;
 };

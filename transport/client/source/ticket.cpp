@@ -44,6 +44,7 @@ expected<void> ticket::take(const layer_call& call, const transport::routing_sna
   MOETIER_ASSERT(!outstanding_);
   auto taken = rows_.take(call, snapshot, layer_index, router);
   outstanding_ = taken.has_value();
+  key_.layer = call.layer;  // can_avoid() is asked before choose()
   return taken;
 }
 

@@ -98,7 +98,7 @@ MUTATIONS = (
     ("waits_for_suspects", SOURCE + "session.cpp",
      "if (c.times.replays >= options_.replays_max) continue;", "if (c.times.replays >= 0) continue;"),
     ("late_worker_avoided_before_a_suspect", SOURCE + "session.cpp",
-     "return c.call.can_avoid(*snapshot_, workers_, suspects_) ? suspects_ : all;", "return all;"),
+     "return c.call.can_avoid(*snapshot_, workers_, suspects) ? suspects : all;", "return all;"),
     ("bank_of_a_given_up_call_kept", SOURCE + "session.cpp",
      "if (!taken) half_->release(report.ticket);", ""),
     ("new_process_taken_for_the_old", SOURCE + "worker_table.cpp",
@@ -107,9 +107,9 @@ MUTATIONS = (
      "if (missing >= 0) return fail(reason::no_replica, key.layer.value, missing);", ""),
     ("rows_summed_in_another_order", SOURCE + "call_rows.cpp",
      "const std::size_t pick = t * std::size_t{shape_.top_k} + j;\n"
-     "    if (is_identity(pick)) {\n      add(",
+     "    if (is_identity(pick)) {\n      terms_",
      "const std::size_t pick = t * std::size_t{shape_.top_k} + (shape_.top_k - 1 - j);\n"
-     "    if (is_identity(pick)) {\n      add("),
+     "    if (is_identity(pick)) {\n      terms_"),
     ("damaged_rows_delivered", EXCHANGE + "source_table.cpp",
      "complete && (x->payload_check == 0 || x->payload_check == crc32c(x->result.payload));", "complete;"),
     ("bank_free_before_its_late_return", EXCHANGE + "source_table.cpp",

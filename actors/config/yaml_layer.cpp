@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <fmt/core.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "actors/config/layer.hpp"
@@ -13,10 +14,11 @@ namespace moetier::config {
 namespace {
 
 constexpr std::size_t k_file_bytes_max = 1 << 20;
-// Deeper than any key has parts. An alias may hold itself, without an end.
-constexpr std::size_t k_depth_max = 4;
+constexpr std::size_t k_depth_max = 3;  // model: {routing: {method: ...}}
 
-// yaml-cpp keeps doubled keys and turns 010 into 8, so nodes are walked here and values stay text.
+// yaml-cpp keeps doubled keys and turns 010 into 8, so nodes are walked here and values stay text. An
+// alias may stand inside its own mapping, or for a long text many times over: the depth and the text
+// of all entries have limits of their own.
 class walk final {
  public:
   explicit walk(std::string_view file) : file_(file) {}
@@ -48,7 +50,7 @@ class walk final {
       if (!pair.second.IsMap()) {
         return malformed(pair.second, "a section must be a mapping of settings");
       }
-      if (auto done = section(pair.first.Scalar(), pair.second); !done) return done;
+      if (auto done = section(pair.first.Scalar(), pair.second, 2); !done) return done;
     }
     return {};
   }
@@ -72,23 +74,23 @@ class walk final {
           for (const auto& item : pair.second) {
             if (!item.IsScalar()) return malformed(item, "models must be a list of names");
             value += (value.empty() ? "" : ",") + item.Scalar();
+            if (value.size() > k_file_bytes_max) break;  // add() says so
           }
         } else {
           return malformed(pair.first, fmt::format("setting {} must have one plain value", name));
         }
-        entries_.push_back({name, value, place(pair.first)});
+        if (auto added = add(name, std::move(value), pair.first); !added) return added;
       }
     }
     return {};
   }
 
-  expected<void> section(const std::string& name, const YAML::Node& node, std::size_t depth = 1) {
-    if (depth > k_depth_max) return malformed(node, "no setting lies so deep");
+  expected<void> section(const std::string& name, const YAML::Node& node, std::size_t depth) {
     std::set<std::string> seen;
     for (const auto& pair : node) {
       if (auto key = unique_key(pair.first, seen); !key) return key;
       const std::string key = name + "." + pair.first.Scalar();
-      if (pair.second.IsMap()) {  // model: {routing: {method: ...}} is model.routing.method
+      if (pair.second.IsMap() && depth < k_depth_max) {  // model.routing.method
         if (auto done = section(key, pair.second, depth + 1); !done) return done;
         continue;
       }
@@ -98,8 +100,18 @@ class walk final {
       if (!value) {
         return malformed(pair.first, fmt::format("setting {} must have one plain value", key));
       }
-      entries_.push_back({key, *value, place(pair.first)});
+      if (auto added = add(key, *value, pair.first); !added) return added;
     }
+    return {};
+  }
+
+  expected<void> add(std::string key, std::string value, const YAML::Node& at) {
+    entry e{std::move(key), std::move(value), place(at)};
+    text_bytes_ += e.key.size() + e.value.size() + e.place.size();
+    if (text_bytes_ > k_file_bytes_max) {
+      return malformed(at, "with its aliases the file holds more than 1 MiB of settings");
+    }
+    entries_.push_back(std::move(e));
     return {};
   }
 
@@ -110,6 +122,7 @@ class walk final {
     for (const auto& item : list) {
       if (!item.IsScalar() || item.Scalar().find(',') != std::string::npos) return std::nullopt;
       text += (text.empty() ? "" : ",") + item.Scalar();
+      if (text.size() > k_file_bytes_max) break;  // add() says so
     }
     return text;
   }
@@ -124,18 +137,47 @@ class walk final {
 
   std::string_view file_;
   layer entries_;
+  std::size_t text_bytes_ = 0;  // of all entries
 };
+
+// Looks at nothing: for counting documents.
+class unheard final : public YAML::EventHandler {
+  using mark = YAML::Mark;
+  using word = std::string;
+  void OnDocumentStart(const mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const mark&, YAML::anchor_t) override {}
+  void OnAlias(const mark&, YAML::anchor_t) override {}
+  void OnScalar(const mark&, const word&, YAML::anchor_t, const word&) override {}
+  void OnSequenceStart(const mark&, const word&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const mark&, const word&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// 0, 1, or 2 for more. yaml-cpp's own LoadAll() finds documents without end where one begins with a
+// word that it does not take up, such as a comma.
+int documents_in(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  unheard nobody;
+  int count = 0;
+  while (count < 2 && parser.HandleNextDocument(nobody)) ++count;
+  return count;
+}
 
 }  // namespace
 
 expected<layer> read_yaml(std::string_view text, std::string_view file_name) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.empty()) return layer{};
-    if (documents.size() > 1) {
+    const std::string whole(text);
+    const int documents = documents_in(whole);
+    if (documents == 0) return layer{};
+    if (documents > 1) {
       return fail(reason::file_malformed, file_name, "it holds more than one document");
     }
-    return walk(file_name).document(documents.front());
+    return walk(file_name).document(YAML::Load(whole));
   } catch (const YAML::Exception& e) {
     return fail(reason::file_malformed, fmt::format("{}:{}", file_name, e.mark.line + 1), e.msg);
   }

@@ -1,6 +1,5 @@
 #include "actors/http/http_get.hpp"
 
-#include <cstdlib>
 #include <string>
 
 #include <arpa/inet.h>
@@ -37,16 +36,15 @@ std::optional<http_answer> http_get(const config::endpoint& at, const char* path
   }
   std::string answer;
   char block[4096];
-  for (;;) {
+  const time_ns until = monotonic_now() + limit;
+  while (monotonic_now() < until) {  // the socket's limit is one of each piece
     const ssize_t got = ::recv(s.get(), block, sizeof block, 0);
     if (got < 0) return std::nullopt;
     if (got == 0 || answer.size() > k_answer_bytes_max)
-      break;  // our pages end with their connection
+      return parse_answer(answer);  // our pages end with their connection
     answer.append(block, static_cast<std::size_t>(got));
   }
-  const auto head_end = answer.find("\r\n\r\n");
-  if (!answer.starts_with("HTTP/1.1 ") || head_end == std::string::npos) return std::nullopt;
-  return http_answer{std::atoi(answer.c_str() + 9), answer.substr(head_end + 4)};
+  return std::nullopt;
 }
 
 }  // namespace moetier::http

@@ -3,19 +3,14 @@
 // of this tier for one of its pages. Thread: any.
 
 #include <optional>
-#include <string>
 
 #include "actors/config/endpoint.hpp"
+#include "actors/http/http_answer.hpp"
 #include "schemas/base/time.hpp"
 
 namespace moetier::http {
 
-struct http_answer {
-  int code = 0;
-  std::string body;  // at most 4 MiB of it
-};
-
-// Nothing when nobody answered within the limit.
+// Nothing when nobody answered within the limit. The body: at most 4 MiB of it.
 std::optional<http_answer> http_get(const config::endpoint& at, const char* path,
                                     duration_ns limit);
 

@@ -113,7 +113,8 @@ void core::state::hear(member& from, const control::source_attached& m, time_ns 
 // An attach is done when every worker that is routed to has confirmed it; one lost meanwhile does
 // not count once the snapshot without it is out.
 void core::state::finish_attaches() {
-  for (auto& [id, s] : sessions) {
+  for (auto& [id, one] : sessions) {
+    session& s = one;  // clang 14 lets no lambda capture a binding
     if (!s.attach_token) continue;
     const bool done = std::all_of(members.begin(), members.end(), [&](const auto& m) {
       return (!m.second.live() && !is_shown_live(m.second)) ||

@@ -151,8 +151,9 @@ void core::state::drop_attempt() {
 }
 
 // Two workers hold other bytes of the same thing. Which of the two is wrong cannot be told: neither
-// may serve.
-void core::state::split(const std::string& one, const std::string& two, const std::string& what) {
+// may serve. Both names are copies: the first quarantine drops the attempt, and with it where they
+// stood.
+void core::state::split(std::string one, std::string two, const std::string& what) {
   const std::string text = fmt::format("{}: the bytes of workers {} and {} differ", what, one, two);
   plan_problem = text;
   quarantine(members.at(one), text);

@@ -147,7 +147,7 @@ struct core::state {
   bool plan_failed = false;  // not tried again until the members change
   void consider_first_plan();
   void consider_decision();
-  void split(const std::string& one, const std::string& two, const std::string& what);
+  void split(std::string one, std::string two, const std::string& what);
   void no_plan(const error& why);
   void ask_all(time_ns now);
   void drop_attempt();

@@ -50,6 +50,9 @@ struct panel_sink {
   Expect expect;
   Take take;
 };
+// clang 14 deduces no aggregates by itself.
+template <class Expect, class Take>
+panel_sink(Expect, Take) -> panel_sink<Expect, Take>;
 
 class panel_product final {
  public:

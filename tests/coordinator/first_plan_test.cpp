@@ -105,6 +105,23 @@ TEST(coordinator_first_plan, replicas_whose_bytes_differ_are_never_committed) {
             std::string::npos);
 }
 
+// Found by fuzzing: the second name was read from the attempt that the first quarantine drops.
+TEST(coordinator_first_plan,
+     of_two_workers_whose_bytes_differ_both_are_refused_whatever_their_names) {
+  const std::string one = "a worker whose name no short string holds";
+  const std::string two = "b worker whose name no short string holds";
+  bench b;
+  b.start();
+  b.join(one, 11);
+  b.add(two, 12).spoil = 5;
+  b.connect(two);
+  for (const std::string& name : {one, two}) {
+    ASSERT_FALSE(b.heard_by<control::refused>(name).empty()) << name;
+    EXPECT_EQ(b.heard_by<control::refused>(name).back().cause, control::refused::why::load_failed);
+  }
+  EXPECT_TRUE(b.view().workers.empty());
+}
+
 TEST(coordinator_first_plan, shared_experts_whose_bytes_differ_are_never_committed) {
   bench b;
   b.options.model.shared = {.intermediate_size = 16, .count = 2};

@@ -6,14 +6,17 @@
 
 namespace moetier {
 
-inline constexpr family k_family_phimoe = [] {
-  family f = k_family_mixtral;
-  f.model_types = {"phimoe"};
-  f.top_k_fixed = 2;
-  f.normalised = f.raw = routing_method::sparse_mixer;
-  f.epsilon_key = "router_jitter_noise";
-  f.epsilon = std::nullopt;
-  return f;
-}();
+// Written out, as clang 14 takes no constant in which an optional was emptied.
+inline constexpr family k_family_phimoe{
+    .model_types = {"phimoe"},
+    .intermediate_key = k_family_mixtral.intermediate_key,
+    .experts_key = k_family_mixtral.experts_key,
+    .top_k_fixed = 2,
+    .normalised = routing_method::sparse_mixer,
+    .raw = routing_method::sparse_mixer,
+    .epsilon_key = "router_jitter_noise",
+    .epsilon = std::nullopt,
+    .names = k_family_mixtral.names,
+};
 
 }  // namespace moetier

@@ -5,6 +5,7 @@
 #   deploy/setup.sh              everything: product and tests
 #   deploy/setup.sh product      what the product and the demo need
 #   deploy/setup.sh tests        what only the tests need
+#   deploy/setup.sh fuzz         what only libFuzzer needs (tests/run.sh --full)
 #   deploy/setup.sh --list ...   print the packages and do nothing
 #
 # Ends with 0 when all packages are there, 2 when it may not install them (another system, or not
@@ -37,15 +38,17 @@ test_packages=(
   # the wheel, and an environment to install it in
   patchelf python3-venv
 )
+fuzz_packages=(clang libclang-rt-14-dev)
 
 list_only=no
 wanted=()
 for argument in "$@"; do
   case "$argument" in
+    fuzz) wanted+=("${fuzz_packages[@]}") ;;
     --list) list_only=yes ;;
     product) wanted+=("${product_packages[@]}") ;;
     tests) wanted+=("${test_packages[@]}") ;;
-    *) echo "setup: unknown argument '$argument' (known: product, tests, --list)" >&2; exit 1 ;;
+    *) echo "setup: unknown argument '$argument' (known: product, tests, fuzz, --list)" >&2; exit 1 ;;
   esac
 done
 [ "${#wanted[@]}" -gt 0 ] || wanted=("${product_packages[@]}" "${test_packages[@]}")

@@ -3,8 +3,8 @@
 # nothing is to do.
 #
 #   tests/run.sh           release build, every test
-#   tests/run.sh --full    also long simulations and fuzzing (MOETIER_FULL=1), and every test under
-#                          ASAN and UBSAN
+#   tests/run.sh --full    also long simulations (MOETIER_FULL=1), every test under ASAN and UBSAN,
+#                          and every fuzz target on libFuzzer for a minute, where clang is there
 #
 # Tests that start processes or watch the clock are SERIAL in CMake and run alone; the others run
 # two at a time.
@@ -25,3 +25,13 @@ for preset in "${presets[@]}"; do
   cmake --build --preset "$preset"
   ctest --test-dir "build/$preset" --output-on-failure --no-tests=error -j2
 done
+
+[ -n "${MOETIER_FULL:-}" ] || exit 0
+deploy/setup.sh fuzz || true  # it says what lacks
+if command -v clang++-14 >/dev/null; then
+  cmake --preset fuzz
+  cmake --build --preset fuzz
+  tests/fuzz/run.sh 60
+else
+  echo "tests/run.sh: no clang++-14: the fuzz targets ran on their own driver alone" >&2
+fi

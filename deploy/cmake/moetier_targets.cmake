@@ -16,6 +16,13 @@ if(MOETIER_SANITIZE)
     -fsanitize=${MOETIER_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(moetier_flags INTERFACE -fsanitize=${MOETIER_SANITIZE})
 endif()
+if(MOETIER_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "MOETIER_FUZZ needs clang, which brings libFuzzer; this is ${CMAKE_CXX_COMPILER_ID}")
+  endif()
+  # Coverage that libFuzzer is led by; its main() is linked by the targets alone (tests/fuzz).
+  target_compile_options(moetier_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 if(MOETIER_SANITIZE)
   # CAF's headers bind null references, which UBSAN and libstdc++'s assertions both stop at. Whoever
   # links CAF, and only they, does without.

@@ -105,7 +105,7 @@ TEST(coordinator_first_plan, replicas_whose_bytes_differ_are_never_committed) {
             std::string::npos);
 }
 
-// Found by fuzzing: the second name was read from the attempt that the first quarantine drops.
+// The second name was read from the attempt that the first quarantine drops.
 TEST(coordinator_first_plan,
      of_two_workers_whose_bytes_differ_both_are_refused_whatever_their_names) {
   const std::string one = "a worker whose name no short string holds";

@@ -5,8 +5,9 @@
 #   tests/fuzz/run.sh                     all of them, 60 s each
 #   tests/fuzz/run.sh SECONDS TARGET...   these (names without fuzz_)
 #
-# Without entropic scheduling, which takes half the time of short sequences. A finding is also an input that takes 100 ms of processor (10 ms without sanitizers), an allocation
-# of 64 MiB or a process of 1 GiB.
+# A finding is also an input that takes 100 ms of processor (10 ms without sanitizers), an allocation
+# of 64 MiB or a process of 1 GiB. Entropic scheduling is off: it took half the time of short
+# sequences.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -75,6 +75,7 @@ class wire::link final : public transport::Link {
     const time_ns until = wire_.clock_.now() + static_cast<duration_ns>(limit.count());
     wire_.clock_.at(until, self_->on_change);
     fiber::wait();
+    progress(sink);  // as carriers do that were woken by what came
   }
   void wake() noexcept override {}
   std::uint64_t frames_dropped() const noexcept override { return 0; }

@@ -148,11 +148,11 @@ void world::plan_faults() {
       head_.woke_at = last_wake();
       head_.stopped_since = clock_.now();
     }
-    // Many stops are of about a detection time: there its own silence is easily taken for theirs.
+    // Many stops are just shorter than a detection time: it does not notice them, and its own
+    // silence is easily taken for the workers'.
     const duration_ns timeout = head_options_.heartbeat_timeout;
-    const duration_ns stop = dice_.chance(40'000)
-                                 ? dice_.between(timeout / 2, timeout + timeout / 5)
-                                 : dice_.below(2 * k_second);
+    const duration_ns stop = dice_.chance(40'000) ? dice_.between(timeout - timeout / 5, timeout)
+                                                  : dice_.below(2 * k_second);
     head_.frozen_until = std::max(head_.frozen_until, clock_.now() + stop);
     head_.steady_since = head_.frozen_until;
   });

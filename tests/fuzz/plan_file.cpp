@@ -53,7 +53,7 @@ std::vector<input> seeds() {
                               7,
                               {{layer_id{0}, 3, 0, 1}}};
   return {
-      input_of("\2" + eplb::plan_file_text(moved)),
+      input_of(std::string("\2").append(eplb::plan_file_text(moved))),
       input_of("\2"
                R"({"format":1,"experts":3,"slots_per_worker":[2,2],)"
                R"("layers":[{"layer":0,"slots":[0,1,2,0]},{"layer":1,"slots":[0,1,2,1]}]})"),

@@ -28,7 +28,9 @@ expected<layer> read(std::span<const std::uint8_t> bytes) {
 }
 
 input yaml(std::string_view text) {
-  input seed(1, 0);
+  input seed;
+  seed.reserve(1 + text.size());
+  seed.push_back(0);
   seed.insert(seed.end(), text.begin(), text.end());
   return seed;
 }

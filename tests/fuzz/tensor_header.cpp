@@ -11,7 +11,9 @@ namespace moetier::fuzz {
 namespace {
 
 input seed_of(std::uint32_t data_bytes, std::string_view text) {
-  input seed(4);
+  input seed;
+  seed.reserve(4 + text.size());
+  seed.resize(4);
   std::memcpy(seed.data(), &data_bytes, 4);
   seed.insert(seed.end(), text.begin(), text.end());
   return seed;

@@ -47,7 +47,7 @@ void run(std::span<const std::uint8_t> bytes) {
 }
 
 std::vector<input> seeds() {
-  const tls::toy::scratch_folder folder;
+  const scratch_folder folder;
   const tls::toy::authority authority(folder, "zone");
   std::vector<input> all;
   const auto add = [&](std::uint8_t as, const tls::file_names& files) {

@@ -169,6 +169,7 @@ std::unique_ptr<client::source_session> thread_tier::session(
                                       .return_stride = shape.return_stride,
                                       .return_rows_max = shape.return_rows_max,
                                       .banks = shape.banks,
+                                      .terms = {},
                                       .tenant = {},
                                       .address = {bytes, bytes + address.size()}});
     if (!workers_[w]->attached.get_future().get()) throw std::runtime_error("attach refused");

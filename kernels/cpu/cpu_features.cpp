@@ -17,11 +17,13 @@ bool has_f16c() noexcept {
 }  // namespace
 
 cpu_features detect_cpu_features() noexcept {
+  // Asked for by every routed call, and cpuid leaves a virtual machine: ten microseconds, so once.
   // The compiler's run time also asks the system whether it keeps the wide registers.
-  return {.avx2 = __builtin_cpu_supports("avx2") != 0,
-          .fma = __builtin_cpu_supports("fma") != 0,
-          .avx512f = __builtin_cpu_supports("avx512f") != 0,
-          .f16c = __builtin_cpu_supports("avx") != 0 && has_f16c()};
+  static const cpu_features found{.avx2 = __builtin_cpu_supports("avx2") != 0,
+                                  .fma = __builtin_cpu_supports("fma") != 0,
+                                  .avx512f = __builtin_cpu_supports("avx512f") != 0,
+                                  .f16c = __builtin_cpu_supports("avx") != 0 && has_f16c()};
+  return found;
 }
 
 }  // namespace moetier::kernels

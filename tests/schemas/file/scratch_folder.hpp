@@ -19,7 +19,7 @@ namespace moetier {
 class scratch_folder final {
  public:
   scratch_folder() {
-    std::string form = testing::TempDir() + "/moetier_XXXXXX";
+    std::string form = (std::filesystem::temp_directory_path() / "moetier_XXXXXX").string();
     path_ = ::mkdtemp(form.data());
   }
   ~scratch_folder() { std::filesystem::remove_all(path_); }

@@ -86,6 +86,7 @@ interface Tier {              # the bootstrap capability
     experts @7 :UInt32;        # E per layer
     topK @8 :UInt32;           # k
     moeLayers @9 :List(UInt16);
+    routerColumns @10 :UInt32; # of logits: E, and identity experts where the model has them; 0 = of a server before it
   }
 
   struct Wish {
@@ -171,7 +172,7 @@ interface Session {
     hiddenDtype @2 :UInt8;      # 0 f32, 1 f16, 2 bf16
     hidden @3 :Data;            # [T, H] dense, little endian
     logitsDtype @4 :UInt8;      # as hiddenDtype
-    logits @5 :Data;            # [T, E] dense, or empty with ids and weights
+    logits @5 :Data;            # [T, Info.routerColumns] dense, or empty with ids and weights
     ids @6 :List(Int32);        # [T, k], -1 = no expert; empty with logits
     weights @7 :List(Float32);  # [T, k]
     tokenIds @8 :List(Int32);   # [T], where the layer chooses experts by token id; or empty

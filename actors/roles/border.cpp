@@ -13,6 +13,8 @@ void write(event_log& log, const rpc_notice& notice) {
     log.warn("handshake_refused", {{"peer", notice.peer}, {"why", notice.handshake}});
     return;
   }
+  // A watch of a session that its client closed: the usual end of both.
+  if (notice.call == std::string_view("watch") && notice.why.why == reason::session_closed) return;
   log.info("call_refused", {{"call", notice.call},
                             {"request", notice.request},
                             {"peer", notice.peer},

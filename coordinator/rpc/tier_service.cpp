@@ -208,6 +208,7 @@ kj::Promise<void> tier_service::info(InfoContext context) {
         info.setModelType(kj::StringPtr(model.model_type.c_str(), model.model_type.size()));
         info.setFingerprint(model.fingerprint);
         info.setHiddenSize(model.hidden_size);
+        info.setRouterColumns(model.columns());
         info.setExperts(model.experts);
         info.setTopK(model.top_k);
         auto layers = info.initMoeLayers(static_cast<capnp::uint>(model.moe_layers.size()));

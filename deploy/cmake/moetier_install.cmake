@@ -36,5 +36,10 @@ install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/moetier.sysusers
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/sysusers.d RENAME moetier.conf)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/deploy/examples ${CMAKE_SOURCE_DIR}/deploy/environments
   DESTINATION ${CMAKE_INSTALL_DATADIR}/moetier)
+# What an integrator builds on: the guide, its programs, the RPC schema for those who link nothing.
+install(FILES schemas/tier.capnp DESTINATION ${CMAKE_INSTALL_DATADIR}/moetier/schemas)
+install(DIRECTORY transport/client/examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/moetier/client
+  PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
+install(FILES transport/client/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME client.md)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES deploy/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME deploy.md)

@@ -64,7 +64,7 @@ constexpr row k_rows[] = {
     {reason::session_closed, status::cancelled, "session_closed", "session {} is closed"},
     {reason::lease_lapsed, status::session_lost, "lease_lapsed",
      "the lease of session {} has lapsed"},
-    {reason::deadline_missing, status::invalid, "deadline_missing", "{} needs a deadline"},
+    {reason::deadline_missing, status::invalid, "deadline_missing", "{} has deadlineNs 0; allowed: 1 and more"},
     {reason::model_changed, status::model_mismatch, "model_changed",
      "the tier serves another model than the one session {} was opened for"},
     {reason::deadline_passed, status::timeout, "deadline_passed", "{} did not end within {} ms"},

@@ -100,7 +100,7 @@ TEST_F(rpc_hostile, another_protocol_version_is_refused_first) {
 TEST_F(rpc_hostile, a_call_without_a_deadline_is_invalid) {
   raw_client raw(server.port);
   const auto response = raw.send(raw.tier().infoRequest(), 1, 0);
-  EXPECT_EQ(raw.refusal(response), "info needs a deadline");
+  EXPECT_EQ(raw.refusal(response), "info has deadlineNs 0; allowed: 1 and more");
   EXPECT_EQ(response.getStatus().getCode(), static_cast<std::uint8_t>(status::invalid));
 }
 

@@ -148,6 +148,12 @@ class Installed(unittest.TestCase):
             said = subprocess.run(["systemd-analyze", "verify", "--man=no", path], capture_output=True, text=True)
             self.assertIn("sometimes", said.stderr)
 
+    def test_what_an_integrator_reads_is_there(self):
+        share = self.prefix / "share"
+        self.assertIn("interface Session", (share / "moetier" / "schemas" / "tier.capnp").read_text())
+        self.assertIn("## Transformers models", (share / "doc" / "moetier" / "client.md").read_text())
+        self.assertIn("thin_client.cpp", [f.name for f in (share / "moetier" / "client").iterdir()])
+
     def test_every_example_is_legal_for_every_role(self):
         examples = sorted((self.prefix / "share" / "moetier" / "examples").glob("*.yaml"))
         self.assertGreaterEqual(len(examples), 2)

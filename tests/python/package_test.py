@@ -388,7 +388,8 @@ class PackageTest(unittest.TestCase):
                     step.submit(2, x, ids=ids, weights=w, adapter_ids=np.array([-1, given]))
 
     def test_importing_loads_nothing(self):
-        code = "import sys, moetier; sys.exit(any('libmoetier' in line for line in open('/proc/self/maps')))"
+        code = ("import sys, moetier; moetier.transformers.model_types(); "
+                "sys.exit(any('libmoetier' in line for line in open('/proc/self/maps')) or 'torch' in sys.modules)")
         self.assertEqual(subprocess.run([sys.executable, "-c", code], check=False).returncode, 0)
 
 

@@ -71,7 +71,7 @@ int run(const char* address) {
   rpc::Session::Client session = opened.getSession();
 
   std::vector<float> hidden(tokens * model.getHiddenSize());
-  std::vector<float> logits(tokens * model.getExperts());
+  std::vector<float> logits(tokens * model.getRouterColumns());
   for (std::size_t i = 0; i < hidden.size(); ++i)
     hidden[i] = std::sin(0.37F * static_cast<float>(i));
   for (std::size_t i = 0; i < logits.size(); ++i)

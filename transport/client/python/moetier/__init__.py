@@ -11,6 +11,7 @@ subclass of moetier.Error. Importing this package loads nothing and patches noth
 from MOETIER_LIBRARY, from beside the package, or from the system.
 """
 
+from . import transformers  # loads neither torch nor the library of that name
 from .errors import (BadState, Cancelled, Corrupt, Degraded, Denied, DeviceError, Error, InternalError, Invalid,
                      ModelMismatch, NoMemory, Overloaded, SessionLost, Skipped, StaleGeneration, Timeout, Unavailable,
                      Unsupported, VersionMismatch)
@@ -20,5 +21,5 @@ __all__ = [
     "connect", "Service", "Session", "Step", "Ticket", "Tls", "Model", "Event", "Stats", "StepReport",
     "Error", "Degraded", "Skipped", "Invalid", "BadState", "Unsupported", "VersionMismatch", "ModelMismatch", "Denied",
     "Timeout", "StaleGeneration", "Unavailable", "Overloaded", "Cancelled", "SessionLost", "Corrupt", "DeviceError",
-    "NoMemory", "InternalError",
+    "NoMemory", "InternalError", "transformers",
 ]

@@ -4,7 +4,8 @@
 #
 #   tests/run.sh           release build, every test
 #   tests/run.sh --full    also long simulations (MOETIER_FULL=1), every test under ASAN and UBSAN,
-#                          and every fuzz target on libFuzzer for a minute, where clang is there
+#                          all without CAF under TSAN, and every fuzz target on libFuzzer for a
+#                          minute, where clang is there
 #
 # Tests that start processes or watch the clock are SERIAL in CMake and run alone; the others run
 # two at a time.
@@ -14,7 +15,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 presets=(release)
 case "${1:-}" in
   "") ;;
-  --full) presets=(asan release); export MOETIER_FULL=1 ;;
+  --full) presets=(asan tsan release); export MOETIER_FULL=1 ;;
   *) echo "tests/run.sh: unknown argument '$1' (known: --full)" >&2; exit 1 ;;
 esac
 

@@ -3,8 +3,6 @@
 // look the same whatever moves the bytes. Tests of this suite lie in conformance_*_test.cpp; it is
 // made for each carrier in conformance_rows_test.cpp. Thread: owner.
 
-#include <cstdlib>
-
 #include <gtest/gtest.h>
 
 #include "tests/transport/tier_of_halves.hpp"
@@ -19,10 +17,6 @@ struct carrier_case {
 class conformance : public testing::TestWithParam<carrier_case> {
  protected:
   std::unique_ptr<Communication> open() {
-#if defined(__SANITIZE_THREAD__)
-    // The library's memory hooks and the race detector's crash each other when a thread ends.
-    setenv("UCX_MEM_EVENTS", "n", 0);
-#endif
     auto carrier = open_carrier(
         GetParam().name,
         {.listen = "127.0.0.1", .checksum_payload = GetParam().checksum, .allow_tcp = true});

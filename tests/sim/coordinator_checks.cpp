@@ -197,9 +197,10 @@ void world::check_given_up(const session_ended& ended) {
 }
 
 // Who stands still is left out in time, whatever its link looks like; where most stand still they
-// get a second timeout.
+// get a second timeout. While the disk fails nobody is: no epoch becomes durable, and sources are
+// told to spare whom the newest one cannot leave out.
 void world::check_detection() {
-  if (head_.newest == nullptr || rates_.disk_fails > 0) return;
+  if (head_.newest == nullptr || rates_.disk_fails > 0 || head_.disk_failed) return;
   const duration_ns timeout = head_options_.heartbeat_timeout;
   // By when it is left out. It counts as one of several if another one may have been found silent
   // since, though that one goes on by now.
@@ -229,7 +230,7 @@ void world::check_detection() {
     // A link that broke meanwhile took with it what its beats had shown.
     const auto joined = head_.joined.find(host->incarnation);
     const time_ns met = joined == head_.joined.end() ? 0 : joined->second;
-    const time_ns since = std::max({still_since, head_.steady_since, met});
+    const time_ns since = std::max({still_since, head_.steady_since, head_.disk_since, met});
     check(clock_.now() < since || clock_.now() - since <= limit_of(since), [&] {
       return fmt::format("{} stands still for {} ms and is routed to", host->name,
                          (clock_.now() - since) / k_millisecond);

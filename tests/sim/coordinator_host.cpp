@@ -166,6 +166,7 @@ void world::finish_write(std::uint64_t life, bool done) {
   // What a failing disk kept all the same is met by the next try.
   check(held == w.expected || (head_.disk_failed && held == w.value.epoch),
         "somebody else wrote the record");
+  if (done && head_.disk_failed) head_.disk_since = clock_.now();
   head_.disk_failed = !done;
   // A failing disk may have kept it all the same.
   if (done || dice_.chance(50'000)) head_.disk = w.value;

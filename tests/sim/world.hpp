@@ -125,7 +125,8 @@ class world final {
     time_ns stopped_since = 0;                         // when it was frozen before that; 0 = never
     std::optional<coordinator::record> disk;
     std::optional<coordinator::write_record> writing;
-    bool disk_failed = false;
+    bool disk_failed = false;  // the last write, which is tried again
+    time_ns disk_since = 0;    // a write succeeded where the one before it failed
     std::map<coordinator::request_token, time_ns> open_tokens;
     std::map<incarnation_id, coordinator::link_number> seen;  // processes whose link it knows
     transport::snapshot_ptr newest;

@@ -1,8 +1,11 @@
 #pragma once
-// A request that resolves: two equal workers of one kind, separate processes, nothing asked for.
+// A request that resolves (two equal workers of one kind, separate processes, nothing asked for)
+// and what is read from its report.
 
 #include <string>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "coordinator/resolution/resolve.hpp"
 #include "tests/schemas/resolution/small_values.hpp"
@@ -30,6 +33,28 @@ inline std::string rejection_of(const std::vector<resolution::rejection>& all,
     text += ")";
   }
   return text;
+}
+
+inline const std::string k_avx2 = "moetier.cpu.avx2.none";
+inline const std::string k_ref = "moetier.cpu.ref.none";
+
+// The report, whether or not anything can run.
+inline resolution::resolution_report report_of(const resolution_request& r) {
+  auto outcome = weigh(r);
+  EXPECT_TRUE(outcome) << (outcome ? "" : outcome.error().text);
+  return outcome ? outcome->report : resolution::resolution_report();
+}
+
+// "reason: text", or "ok".
+inline std::string refusal_of(const resolution_request& r) {
+  const auto report = resolve(r);
+  if (report) return "ok";
+  return std::string(reason_name(report.error().why)) + ": " + report.error().text;
+}
+
+// Why a backend cannot run; "" if it was not rejected.
+inline std::string why(const resolution_request& r, const std::string& candidate) {
+  return rejection_of(report_of(r).rejected, candidate);
 }
 
 }  // namespace moetier::coordinator

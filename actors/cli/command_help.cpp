@@ -13,8 +13,9 @@ constexpr command_help k_help[] = {
      "  moetier status                       what it does, from another terminal"},
     {"up",
      "Starts a coordinator and its workers as child processes, says one ready line with all\n"
-     "addresses, starts again what dies (restart.budget), and ends with all of them. Ports that\n"
-     "are not given are free ones, the state directory is a temporary one.",
+     "addresses, starts again what dies (restart.budget), and ends with all of them. A worker that\n"
+     "may not start again is given up while the others serve every expert. Ports that are not\n"
+     "given are free ones, the state directory is a temporary one.",
      "  moetier up --model /models/my-moe --workers 3 --slots 24"},
     {"coordinator",
      "The control plane of a tier: waits for its workers, decides which expert sits where, serves\n"

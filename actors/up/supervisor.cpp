@@ -7,7 +7,7 @@
 #include <memory>
 
 #include <poll.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/exit_code.hpp"
 #include "actors/config/device_name.hpp"
@@ -15,6 +15,7 @@
 #include "actors/process/service_notice.hpp"
 #include "actors/http/http_get.hpp"
 #include "actors/up/child_process.hpp"
+#include "actors/up/given_up_workers.hpp"
 #include "actors/roles/text_file.hpp"
 #include "actors/up/restart_ledger.hpp"
 #include "actors/up/state_folder.hpp"
@@ -29,6 +30,7 @@ constexpr duration_ns k_turn = 50 * k_millisecond;
 constexpr duration_ns k_teardown_limit = 800 * k_millisecond;
 constexpr duration_ns k_coordinator_first = 2 * k_second;  // of that, before the workers
 constexpr duration_ns k_ask_limit = 500 * k_millisecond;
+constexpr duration_ns k_look_interval = k_second;  // at a tier that lacks workers
 
 // Codes of an end that another start would meet again.
 bool is_final(int code) noexcept {
@@ -62,15 +64,15 @@ class supervisor final {
     stop_.on_hangup([this] {
       if (const pid_t pid = coordinator_pid_.load(); pid > 0) ::kill(pid, SIGHUP);
     });
-    bool ready = false;
     while (!stop_.stopping() && failed_ == 0) {
       watch();
       if (places_.size() == 1 && places_.front().told) add_workers();
-      if (!ready && all_told() && is_ready()) {
-        ready = true;
+      if (!said_ready_ && all_told() && is_ready()) {
+        said_ready_ = true;
         on_ready(state());
         manager_.readiness(true, {});
       }
+      if (given_up_.any()) look_at_the_rest();
     }
     stop_.on_hangup({});
     manager_.stopping();
@@ -185,6 +187,7 @@ class supervisor final {
   void watch() {
     std::vector<pollfd> fds{{stop_.descriptor(), POLLIN, 0}};
     for (const place& p : places_) {
+      if (!p.child) continue;
       fds.push_back({p.child->exit_descriptor(), POLLIN, 0});
       if (p.child->output_descriptor() >= 0) {
         fds.push_back({p.child->output_descriptor(), POLLIN, 0});
@@ -192,13 +195,17 @@ class supervisor final {
     }
     ::poll(fds.data(), fds.size(), static_cast<int>(turn() / k_millisecond));
     for (place& p : places_) {
+      if (!p.child) continue;
       hear(p);
       if (const auto code = p.child->take_exit(); code && !stop_.stopping()) ended(p, *code);
     }
   }
 
-  // Before it is ready it asks often; afterwards only children and signals wake it.
-  duration_ns turn() const { return said_ready_ ? 3600 * k_second : k_turn; }
+  // Before it is ready it asks often; afterwards children and signals wake it, and lost workers.
+  duration_ns turn() const {
+    if (given_up_.any()) return k_look_interval;
+    return said_ready_ ? 3600 * k_second : k_turn;
+  }
 
   void hear(place& p) {
     while (auto line = p.child->take_line()) {
@@ -225,17 +232,34 @@ class supervisor final {
     log_.warn("child_ended", {{"name", p.name}, {"code", static_cast<std::uint64_t>(code)}});
     // What has never listened will not at a second try, and what settings, plan or model forbid
     // they forbid again: its code says why.
-    if (!p.where || is_final(code)) {
-      failed_ = code == 0 ? 1 : code;
-      return;
-    }
+    if (!p.where || is_final(code)) return give_up(p, code == 0 ? 1 : code);
     if (!p.ledger.take(monotonic_now())) {
       log_.error("restart_budget_spent",
                  {{"name", p.name}, {"budget", config::budget_text(settings_.restart.budget)}});
-      failed_ = 1;
-      return;
+      return give_up(p, 1);
     }
     start(p);
+  }
+
+  // Nothing goes without the coordinator; a tier that never was ready misses every worker.
+  void give_up(place& p, int code) {
+    if (&p == &places_.front() || !said_ready_) {
+      failed_ = code;
+      return;
+    }
+    log_.error("worker_given_up",
+               {{"name", p.name}, {"code", static_cast<std::uint64_t>(code)}});
+    p.child.reset();
+    given_up_.add(code);
+  }
+
+  void look_at_the_rest() {
+    const bool is_serving = is_ready();
+    manager_.readiness(is_serving, {"workers are given up"});
+    const auto code = given_up_.verdict(monotonic_now(), workers_, is_serving);
+    if (!code) return;
+    log_.error("tier_given_up", {{"code", static_cast<std::uint64_t>(*code)}});
+    failed_ = *code;
   }
 
   bool all_told() const {
@@ -246,11 +270,10 @@ class supervisor final {
     return true;
   }
 
-  bool is_ready() {
+  bool is_ready() const {
     const auto at = config::parse_endpoint(places_.front().where->http);
     const auto answer = at ? http::http_get(*at, "/readyz", k_ask_limit) : std::nullopt;
-    said_ready_ = answer && answer->code == 200;
-    return said_ready_;
+    return answer && answer->code == 200;
   }
 
   up_state state() const {
@@ -300,6 +323,7 @@ class supervisor final {
   std::vector<std::string> devices_;      // by worker
   std::vector<place> places_;             // the coordinator, then the workers
   std::atomic<pid_t> coordinator_pid_{0};
+  given_up_workers given_up_;
   bool said_ready_ = false;
   int failed_ = 0;
 };

@@ -1,7 +1,8 @@
 #pragma once
 // `moetier up`: a whole tier on this machine as child processes, the coordinator first, then the
-// workers; started again when they die, within restart.budget each; all ended with it. It waits for
-// /readyz before it says ready. Nothing is left behind: children die with it, and a state directory
+// workers; started again when they die, within restart.budget each; all ended with it. A worker
+// that may not be started again is given up, and the tier goes on while the others serve
+// everything. It waits for /readyz before it says ready. Nothing is left behind: children die with it, and a state directory
 // of its own making is removed. Thread: owner (main).
 
 #include <functional>
@@ -26,8 +27,8 @@ struct up_state {
   std::vector<roles::listening> workers;
 };
 
-// The exit code: 0 when asked to stop, else that of the child that could not start, or 1 when a
-// budget is spent. An error is why nothing was started. `on_ready` is called once.
+// The exit code: 0 when asked to stop, else that of the child that could not start or was missed,
+// or 1 when a budget was spent. An error is why nothing was started. `on_ready` is called once.
 expected<int> run_up(const config::up_settings& settings, const up_wish& wish, event_log& log,
                      stop_signal& stop, const std::function<void(const up_state&)>& on_ready);
 

@@ -40,13 +40,29 @@ def other_model(folder):
     return str(path)
 
 
+def copied_model(folder):
+    path = pathlib.Path(folder) / "model"
+    shutil.copytree(MODEL, path)
+    return path
+
+
+def change_a_weight(model):
+    """Flips a bit of the first routed expert's first weight."""
+    path = model / "model.safetensors"
+    tensors = bytearray(path.read_bytes())
+    header = json.loads(tensors[8:8 + int.from_bytes(tensors[:8], "little")])
+    first = min(value["data_offsets"][0] for name, value in header.items() if ".experts." in name)
+    tensors[8 + int.from_bytes(tensors[:8], "little") + first] ^= 1
+    path.write_bytes(tensors)
+
+
 class Up:
     """A running `moetier up -o json` and its ready line."""
 
-    def __init__(self, *arguments, workers=2, environment=None):
+    def __init__(self, *arguments, workers=2, environment=None, model=MODEL):
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [str(BIN / "moetier"), "up", "--model", str(MODEL), "--workers", str(workers), "--rpc-port", "0",
+            [str(BIN / "moetier"), "up", "--model", str(model), "--workers", str(workers), "--rpc-port", "0",
              "-o", "json", *arguments], stdout=subprocess.PIPE, stderr=self.log,
             env={**os.environ, **(environment or {})})
         line = self.process.stdout.readline()
@@ -159,13 +175,30 @@ class EmbeddedTier(unittest.TestCase):
             self.assertEqual(0, up.end()[0])
             self.assertEqual([], [pid for pid in up.pids() if alive(pid)])
 
-    def test_a_spent_restart_budget_ends_it_with_1(self):
+    def test_a_worker_that_may_not_start_again_is_given_up_and_the_others_serve(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = copied_model(folder)
+            with Up("--slots", "22", workers=3, model=model) as up:
+                change_a_weight(model)
+                os.kill(up.newest_pid("worker@1"), signal.SIGKILL)
+                wait_until(lambda: up.log_lines("worker_given_up"), 10, "the end of its second start")
+                self.assertEqual(7, up.log_lines("worker_given_up")[0]["code"])
+                for _ in range(5):  # seconds: looks of `up`, too
+                    wait_until(lambda: ready(up.http), 1, "readiness without it")
+                    time.sleep(1)
+                for name in ("worker@0", "worker@2"):
+                    os.kill(up.newest_pid(name), signal.SIGKILL)
+                self.assertEqual(7, up.process.wait(timeout=15))
+                self.assertEqual([], [pid for pid in up.pids() if alive(pid)])
+
+    def test_a_spent_restart_budget_ends_it_with_1_when_nobody_else_serves_its_experts(self):
         with Up("--set", "restart.budget=1 in 10m") as up:
             os.kill(up.newest_pid("worker@0"), signal.SIGKILL)
             wait_until(lambda: len(up.pids()) == 4, 5, "the restart")
             os.kill(up.newest_pid("worker@0"), signal.SIGKILL)
-            self.assertEqual(1, up.process.wait(timeout=10))
+            self.assertEqual(1, up.process.wait(timeout=20))
             self.assertEqual(1, len(up.log_lines("restart_budget_spent")))
+            self.assertEqual(1, len(up.log_lines("tier_given_up")))
             self.assertEqual([], [pid for pid in up.pids() if alive(pid)])
 
 
@@ -194,13 +227,8 @@ class OtherWeights(unittest.TestCase):
         with ProcessTier(workers=1) as tier, tempfile.TemporaryDirectory() as folder:
             worker = tier.workers["worker@1"]
             worker.kill()
-            path = pathlib.Path(folder) / "model"
-            shutil.copytree(MODEL, path)
-            tensors = bytearray((path / "model.safetensors").read_bytes())
-            header = json.loads(tensors[8:8 + int.from_bytes(tensors[:8], "little")])
-            first = min(value["data_offsets"][0] for name, value in header.items() if ".experts." in name)
-            tensors[8 + int.from_bytes(tensors[:8], "little") + first] ^= 1
-            (path / "model.safetensors").write_bytes(tensors)
+            path = copied_model(folder)
+            change_a_weight(path)
             worker.arguments[worker.arguments.index("--model") + 1] = str(path)
             worker.start()
             self.assertEqual(7, worker.process.wait(timeout=20), worker.log_text()[-2000:])

@@ -9,10 +9,13 @@
 #include "actors/cli/cpu_measure.hpp"
 #include "actors/cli/cpu_samples.hpp"
 #include "actors/cli/random_expert.hpp"
+#include "kernels/cpu/compute_pool.hpp"
 #include "schemas/base/time.hpp"
 
 namespace moetier::cli {
 namespace {
+
+constexpr std::size_t k_fma_gain_rounds = 20'000;  // some milliseconds, beside which a wake-up is nothing
 
 // A backend, its scratch, and rows of one slot.
 struct expert_call_of {
@@ -80,6 +83,15 @@ double wall_us(const std::function<void()>& call) {
   return static_cast<double>(monotonic_now() - began) / 1e3;
 }
 
+// What a second thread adds where nothing is shared: the speed of two bare fma loops over one's.
+double fma_gain(kernels::compute_pool& pair) {
+  const auto loop = [](std::uint32_t = 0, unsigned = 0) {
+    kernels::k_cpu_ceiling_probes_avx2.fma(k_fma_gain_rounds);
+  };
+  const double one = wall_us([&] { loop(); });
+  return 2 * one / wall_us([&] { pair.for_each(2, loop); });
+}
+
 }  // namespace
 
 expected<std::vector<cpu_figures>> measure_experts(const product_size& size,
@@ -94,6 +106,7 @@ expected<std::vector<cpu_figures>> measure_experts(const product_size& size,
   const bool has_two = pinned_thread::processors() >= 2;
   auto two = open_call(shape, has_two ? 2 : 1, most);
   if (!two) return tl::unexpected(two.error());
+  kernels::compute_pool pair(2);
   const auto expert = make_random_expert(shape, options.seed);
   if (!expert) return tl::unexpected(expert.error());
 
@@ -123,7 +136,7 @@ expected<std::vector<cpu_figures>> measure_experts(const product_size& size,
     run(ring.copy(0));
     f.oracle = judge(shape, *expert, in, out, all, count);
     cpu_samples samples;
-    std::vector<double> one_us, two_us;
+    std::vector<double> one_us, two_us, fma_gains;
     while (samples.cold_count() < options.samples) {
       samples.take_round(sampler, ring, f.flops, run);
       // In turns, by the clock on the wall: a thread that waits counts here.
@@ -131,13 +144,16 @@ expected<std::vector<cpu_figures>> measure_experts(const product_size& size,
         one_us.push_back(wall_us([&] { run(ring.copy(ring.next())); }));
         two_us.push_back(wall_us([&] { two->run(ring.copy(ring.next()), in, count, out); }));
       }
+      if (has_two) fma_gains.push_back(fma_gain(pair));
     }
     // `out` is of the last call: of two threads where there are.
     f.oracle.same_bits = f.oracle.same_bits && same_rows(out, all, count * hidden);
     samples.give(f);
-    if (has_two)
+    if (has_two) {
       f.two_threads =
           spread_of_samples(std::move(one_us)).median / spread_of_samples(std::move(two_us)).median;
+      f.two_fma = spread_of_samples(std::move(fma_gains)).median;
+    }
     figures.push_back(std::move(f));
   }
   return figures;

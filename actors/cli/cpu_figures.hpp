@@ -27,6 +27,7 @@ struct cpu_aim {
   double cold = 0;       // median, of min(fma rate, rate of reading the weights)
   double warm = 0;       // best, of the fma rate
   double peer_cold = 0;  // how many times the peer's speed
+  double two = 0;        // speed of two threads over one
 };
 cpu_aim aim_of_product(const product_size& size, std::uint32_t rows);
 cpu_aim aim_of_expert(std::uint32_t rows);
@@ -57,6 +58,7 @@ struct cpu_figures {
   spread_of fma_gflops{}, read_gb_s_1{}, read_gb_s_4{};
   peer_figures peer{};
   double two_threads = 0;  // speed over that of one, cold; 0 = not measured
+  double two_fma = 0;      // the same of two bare fma loops
   cpu_oracle oracle{};
   cpu_aim aim{};
 

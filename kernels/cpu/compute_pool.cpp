@@ -1,12 +1,31 @@
 #include "kernels/cpu/compute_pool.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/assert.hpp"
+#include "schemas/base/time.hpp"
 
 namespace moetier::kernels {
+namespace {
+
+// One wave's stages follow each other within microseconds, while to wake a thread that sleeps takes
+// tens of them, and more in a virtual machine.
+constexpr duration_ns k_awake = 50 * k_microsecond;
+
+// Returns soon after `word` has become another than `old`; may return before.
+void await_change(const std::atomic<std::uint32_t>& word, std::uint32_t old) noexcept {
+  const time_ns until = monotonic_now() + k_awake;
+  do {
+    if (word.load(std::memory_order_acquire) != old) return;
+    ::sched_yield();
+  } while (monotonic_now() < until);
+  word.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
 
 compute_pool::compute_pool(unsigned threads) {
   MOETIER_ASSERT(threads >= 1);
@@ -48,7 +67,7 @@ void compute_pool::run(std::uint32_t items, void* context, item_fn call) noexcep
   }
   for (std::uint32_t done = done_.load(std::memory_order_acquire); done != items;
        done = done_.load(std::memory_order_acquire))
-    done_.wait(done, std::memory_order_acquire);
+    await_change(done_, done);
 }
 
 // The job number in the claimed word keeps a late thread from taking an item of a job that it has
@@ -71,7 +90,7 @@ void compute_pool::sleeper_loop(unsigned lane) noexcept {
     if (stopping_.load(std::memory_order_relaxed)) return;
     while (take_one(lane)) {
     }
-    wake_.wait(seen, std::memory_order_acquire);
+    await_change(wake_, seen);
   }
 }
 

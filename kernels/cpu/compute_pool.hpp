@@ -1,9 +1,10 @@
 #pragma once
 // Compute pool: the threads of one CPU backend, which owns it. for_each() hands out numbered items;
 // the caller works too and returns when all are done. Items are claimed one by one, so an unequal
-// machine stays busy; nobody waits for a thread that has not claimed anything. Idle threads sleep
-// in the kernel and never spin. It allocates nothing after construction and runs one for_each() at
-// a time. Thread: owner (for_each: one caller at a time).
+// machine stays busy; nobody waits for a thread that has not claimed anything. Whoever waits, for
+// the last items or for the next ones, offers its core to others for some 50 us before it sleeps in
+// the kernel. It allocates nothing after construction and runs one for_each() at a time. Thread:
+// owner (for_each: one caller at a time).
 
 #include <atomic>
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/assert.hpp"
 #include "schemas/base/checksum.hpp"

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "eplb/partition.hpp"
 #include "eplb/placement.hpp"

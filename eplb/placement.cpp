@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "eplb/canonical.hpp"
 #include "schemas/base/assert.hpp"

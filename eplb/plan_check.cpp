@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "eplb/limits.hpp"
 #include "eplb/slot_layout.hpp"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "eplb/canonical.hpp"

@@ -1,6 +1,6 @@
 #include "eplb/plan_reader.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/file/printable.hpp"
 

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "eplb/split/share_rounding.hpp"
 #include "schemas/base/assert.hpp"

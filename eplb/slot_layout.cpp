@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "eplb/limits.hpp"
 #include "eplb/placement.hpp"

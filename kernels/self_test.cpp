@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/quant/matrix_quantiser.hpp"
 #include "kernels/reference/reference_expert.hpp"

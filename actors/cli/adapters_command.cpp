@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "actors/cli/commands.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/bench_kernels.hpp"
 #include "actors/cli/bench_kernels_timing.hpp"

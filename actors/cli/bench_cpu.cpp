@@ -4,7 +4,7 @@
 #include <charconv>
 #include <new>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/bench_kernels.hpp"
 #include "actors/cli/cpu_measure.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/build_info.hpp"
 #include "actors/cli/bench_kernels.hpp"

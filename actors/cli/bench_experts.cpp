@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/bench_core.hpp"
 #include "actors/cli/bench_kernels.hpp"

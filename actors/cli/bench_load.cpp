@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::cli {
 namespace {

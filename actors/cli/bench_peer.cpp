@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/file/printable.hpp"
 #include "transport/carrier_module.hpp"

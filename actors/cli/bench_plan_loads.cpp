@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/integer_tensor.hpp"
 #include "schemas/file/printable.hpp"

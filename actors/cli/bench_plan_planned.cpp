@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/bench_kernels_timing.hpp"
 #include "actors/cli/bench_plan.hpp"

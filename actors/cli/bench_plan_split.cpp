@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/bench_kernels_timing.hpp"
 #include "actors/cli/bench_plan.hpp"

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <random>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/bench_kernels_timing.hpp"
 #include "actors/cli/bench_router_logits.hpp"

@@ -1,7 +1,7 @@
 #include <bit>
 #include <random>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/bench_kernels.hpp"
 #include "actors/cli/bench_kernels_timing.hpp"

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/bench_core.hpp"
 #include "actors/cli/bench_document.hpp"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/build_info.hpp"
 #include "actors/cli/bench_flags.hpp"

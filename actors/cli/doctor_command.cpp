@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "actors/cli/commands.hpp"

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/commands.hpp"
 #include "actors/cli/direct_session.hpp"

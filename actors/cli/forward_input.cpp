@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include "actors/config/input_error.hpp"

@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "actors/cli/commands.hpp"

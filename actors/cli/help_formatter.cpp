@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/command_help.hpp"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/file/printable.hpp"
 

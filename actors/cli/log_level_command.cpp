@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/commands.hpp"
 #include "actors/cli/tier_address.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <tuple>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include <array>
 #include <charconv>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/integer_tensor.hpp"
 #include "actors/cli/load_tensors.hpp"

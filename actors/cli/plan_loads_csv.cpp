@@ -1,7 +1,7 @@
 #include <charconv>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/plan_loads.hpp"
 #include "schemas/base/limits.hpp"

@@ -1,7 +1,7 @@
 #include <charconv>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/integer_tensor.hpp"
 #include "actors/cli/load_tensors.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "eplb/balance/balance.hpp"
 #include "eplb/balance/bound.hpp"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/config/endpoint.hpp"
 #include "actors/http/http_get.hpp"

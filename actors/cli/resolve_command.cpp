@@ -3,7 +3,7 @@
 #include <memory>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/build_info.hpp"
 #include "actors/cli/commands.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/resolution/tier_request.hpp"
 #include "eplb/placement.hpp"

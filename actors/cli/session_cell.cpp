@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/cli/bench_core.hpp"
 #include "schemas/base/assert.hpp"

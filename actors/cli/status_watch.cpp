@@ -4,7 +4,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>

@@ -1,6 +1,6 @@
 #include "actors/cli/tier_document.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::cli {
 namespace {

@@ -1,6 +1,6 @@
 #include "actors/cli/wire_cell.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::cli {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>

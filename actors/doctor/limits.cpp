@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>

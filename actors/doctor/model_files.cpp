@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/config/device_name.hpp"
 #include "actors/doctor/control_groups.hpp"

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/doctor/control_groups.hpp"
 

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "actors/doctor/control_groups.hpp"
 #include "actors/doctor/peer_line.hpp"

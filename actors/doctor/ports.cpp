@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>

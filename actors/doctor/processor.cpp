@@ -5,7 +5,7 @@
 #include <sstream>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sched.h>
 
 #include "actors/doctor/control_groups.hpp"

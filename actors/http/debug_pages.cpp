@@ -1,6 +1,6 @@
 #include "actors/http/debug_pages.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::http {
 

@@ -1,6 +1,6 @@
 #include "actors/http/pages.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "actors/build_info.hpp"

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 

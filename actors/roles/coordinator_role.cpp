@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "actors/config/endpoint.hpp"

@@ -1,6 +1,6 @@
 #include "actors/roles/equipment.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/candidates/backend_candidate.hpp"
 #include "kernels/candidates/make_backend.hpp"

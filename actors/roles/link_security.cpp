@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "transport/client/link/socket_address.hpp"
 #include "transport/tls/process_policy.hpp"

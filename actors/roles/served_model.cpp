@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/model/routing_override.hpp"
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <future>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "schemas/base/assert.hpp"

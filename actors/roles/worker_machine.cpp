@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "actors/config/device_name.hpp"

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/core/state.hpp"
 #include "schemas/base/limits.hpp"

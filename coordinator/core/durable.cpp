@@ -1,7 +1,7 @@
 // The durable record: one compare-and-set at a time, carrying all that waits to become durable, and
 // what may happen only afterwards.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/core/state.hpp"
 #include "schemas/base/assert.hpp"

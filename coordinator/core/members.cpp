@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/core/state.hpp"
 #include "schemas/base/assert.hpp"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/core/state.hpp"
 #include "coordinator/resolution/backend_order.hpp"

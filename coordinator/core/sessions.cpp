@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/core/state.hpp"
 #include "schemas/base/assert.hpp"

@@ -1,6 +1,6 @@
 #include "coordinator/gateway/row_budget.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/time.hpp"
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::coordinator {
 

@@ -1,6 +1,6 @@
 #include "coordinator/resolution/ask_backend.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::coordinator {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/resolution/literal.hpp"
 #include "schemas/file/printable.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/resolution/answers.hpp"
 #include "coordinator/resolution/literal.hpp"

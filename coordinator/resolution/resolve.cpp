@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/resolution/answers.hpp"
 #include "coordinator/resolution/ask_backend.hpp"

@@ -1,6 +1,6 @@
 #include "coordinator/rpc/caller.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::coordinator {
 

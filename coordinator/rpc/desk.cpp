@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/rpc/limits.hpp"
 #include "coordinator/rpc/session_service.hpp"

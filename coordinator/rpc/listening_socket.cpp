@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "transport/client/link/socket_address.hpp"
 

@@ -11,7 +11,7 @@
 #include <map>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <kj/io.h>
 
 #include "coordinator/rpc/client_connection.hpp"

@@ -1,6 +1,6 @@
 #include "coordinator/rpc/tier_document.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

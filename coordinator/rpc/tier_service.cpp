@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/rpc/answering.hpp"
 #include "coordinator/rpc/session_service.hpp"

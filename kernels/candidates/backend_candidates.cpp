@@ -1,6 +1,6 @@
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/candidates/backend_candidate.hpp"
 #include "kernels/cpu_capabilities.hpp"

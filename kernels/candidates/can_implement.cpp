@@ -2,7 +2,7 @@
 #include <numeric>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/candidates/backend_candidate.hpp"
 #include "schemas/resolution/inquiry.hpp"

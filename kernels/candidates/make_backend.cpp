@@ -1,6 +1,6 @@
 #include "kernels/candidates/make_backend.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/candidates/backend_candidate.hpp"
 #include "schemas/base/assert.hpp"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/cpu/panel_scratch.hpp"
 #include "kernels/entries.hpp"

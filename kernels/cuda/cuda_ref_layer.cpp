@@ -1,6 +1,6 @@
 #include "kernels/cuda/cuda_ref_layer.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::kernels::cuda {
 namespace {

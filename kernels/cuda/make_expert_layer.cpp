@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/candidates/backend_candidate.hpp"
 #include "kernels/cuda/built_layers.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/cuda/expert_gemm_args.hpp"
 #include "kernels/cuda/straight_order.hpp"

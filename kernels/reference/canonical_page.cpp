@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/limits.hpp"
 #include "schemas/base/assert.hpp"

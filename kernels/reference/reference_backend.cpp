@@ -2,7 +2,7 @@
 #include <cmath>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/cpu_capabilities.hpp"
 #include "kernels/entries.hpp"

@@ -2,7 +2,7 @@
 #include <bitset>
 #include <cmath>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/routing/method_form.hpp"
 #include "kernels/routing/route.hpp"

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/file/printable.hpp"
 #include "schemas/model/config_rules.hpp"

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/limits.hpp"
 #include "schemas/resolution/canonical_fields.hpp"

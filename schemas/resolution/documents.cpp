@@ -1,6 +1,6 @@
 #include "schemas/resolution/documents.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "schemas/file/strict_json.hpp"

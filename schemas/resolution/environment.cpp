@@ -1,6 +1,6 @@
 #include "schemas/resolution/environment.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/checksum.hpp"
 #include "schemas/resolution/canonical_fields.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/resolution/environment.hpp"
 #include "schemas/resolution/verdict.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "schemas/file/printable.hpp"

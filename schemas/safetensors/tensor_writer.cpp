@@ -6,7 +6,7 @@
 #include <numeric>
 #include <system_error>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "schemas/file/file_draft.hpp"

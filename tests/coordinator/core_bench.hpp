@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "coordinator/core/core.hpp"
 #include "schemas/base/mix.hpp"

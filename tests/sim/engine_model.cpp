@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tests/sim/world.hpp"
 #include "tests/transport/client/toy_experts.hpp"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tests/schemas/resolution/toy_environment.hpp"
 #include "tests/sim/world.hpp"

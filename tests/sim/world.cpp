@@ -3,7 +3,7 @@
 
 #include "tests/sim/world.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::sim {
 

@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/resolution/inquiry.hpp"
 #include "transport/candidates/carrier_candidate.hpp"

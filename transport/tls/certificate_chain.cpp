@@ -8,7 +8,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::tls {
 namespace {

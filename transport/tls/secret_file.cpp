@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/file/descriptor.hpp"
 

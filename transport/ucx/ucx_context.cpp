@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <deque>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/eventfd.h>
 
 #include "schemas/file/descriptor.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::transport {
 namespace {

@@ -2,7 +2,7 @@
 // (name, path) within a coordinator's life; another one under a held id, which only a coordinator
 // that forgot can send, replaces it. Repeats are answered again and change nothing.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "workers/core/state.hpp"
 

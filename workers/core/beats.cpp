@@ -1,7 +1,7 @@
 // What runs by the clock: hello again while unanswered, heartbeats and the lease that their answers
 // renew, load reports, the end of leaving.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "workers/core/state.hpp"
 

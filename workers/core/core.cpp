@@ -1,6 +1,6 @@
 #include "workers/core/core.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/assert.hpp"
 #include "workers/core/state.hpp"

@@ -1,7 +1,7 @@
 // Plans in two phases: PREPARE fills empty pages, COMMIT puts exactly what was prepared into
 // service, ABORT and RELEASE give pages back. Nothing in service is ever touched.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/assert.hpp"
 #include "workers/core/state.hpp"

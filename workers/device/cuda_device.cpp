@@ -5,7 +5,7 @@
 #include <set>
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/cuda/built_layers.hpp"
 #include "kernels/cuda/make_expert_layer.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/assert.hpp"
 #include "workers/device/device_error.hpp"

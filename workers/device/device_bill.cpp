@@ -1,6 +1,6 @@
 #include "workers/device/device_bill.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::workers {
 

@@ -1,7 +1,7 @@
 // What a build without CUDA answers.
 #include <string_view>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "workers/device/worker_device.hpp"
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/assert.hpp"
 #include "schemas/base/time.hpp"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/file/printable.hpp"
 #include "schemas/safetensors/tensor_file.hpp"

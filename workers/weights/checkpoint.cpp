@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/assert.hpp"
 #include "schemas/base/checksum.hpp"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <unordered_set>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/file/printable.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/assert.hpp"
 #include "schemas/file/printable.hpp"

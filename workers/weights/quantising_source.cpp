@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "kernels/quant/matrix_quantiser.hpp"
 #include "schemas/base/assert.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/file/printable.hpp"
 #include "workers/weights/tensor_floats.hpp"

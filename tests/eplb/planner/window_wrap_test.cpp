@@ -1,6 +1,6 @@
 #include "eplb/planner/window_wrap.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -1,6 +1,6 @@
 #include "eplb/split/exact_split.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -8,7 +8,7 @@
 #include <future>
 #include <thread>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "tests/transport/client/c_abi_rig.hpp"
 

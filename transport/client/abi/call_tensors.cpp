@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::abi {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <dlfcn.h>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::abi {
 namespace {

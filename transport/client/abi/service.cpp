@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "transport/client/abi/session.hpp"
 #include "transport/client/abi/versioned_struct.hpp"

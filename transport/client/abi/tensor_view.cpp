@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace moetier::abi {
 namespace {

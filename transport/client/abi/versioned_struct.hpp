@@ -9,7 +9,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/error.hpp"
 #include "transport/client/abi/moetier.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/assert.hpp"
 #include "transport/client/link/limits.hpp"

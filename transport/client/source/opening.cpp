@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/limits.hpp"
 #include "schemas/model/shared_experts_refusal.hpp"

@@ -5,7 +5,7 @@
 #include <bit>
 #include <utility>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "schemas/base/assert.hpp"
 #include "transport/client/source/call_error.hpp"

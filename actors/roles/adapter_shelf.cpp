@@ -12,17 +12,29 @@ adapter_shelf::adapter_shelf(const workers::checkpoint& files, std::size_t memor
       set_(std::make_shared<const workers::adapter_set>()) {}
 
 expected<void> adapter_shelf::load(const control::held_adapter& wanted) {
+  const auto held = set();
   std::size_t used = 0;
-  for (const auto& entry : set_->entries) used += entry.content->values.size() * sizeof(float);
+  for (const auto& entry : held->entries) used += entry.content->values.size() * sizeof(float);
   auto read = workers::read_adapter(wanted.path, files_.model(), files_.naming(),
                                     memory_max_bytes_ - std::min(used, memory_max_bytes_));
   if (!read) return tl::unexpected(read.error());
-  set_ = std::make_shared<const workers::adapter_set>(set_->with(wanted.adapter, std::move(*read)));
+  replace(held->with(wanted.adapter, std::move(*read)));
   return {};
 }
 
 void adapter_shelf::drop(std::uint32_t adapter) {
-  set_ = std::make_shared<const workers::adapter_set>(set_->with(adapter, nullptr));
+  replace(set()->with(adapter, nullptr));
+}
+
+std::shared_ptr<const workers::adapter_set> adapter_shelf::set() const {
+  const std::lock_guard lock(mutex_);
+  return set_;
+}
+
+void adapter_shelf::replace(workers::adapter_set next) {
+  auto made = std::make_shared<const workers::adapter_set>(std::move(next));
+  const std::lock_guard lock(mutex_);
+  set_ = std::move(made);
 }
 
 }  // namespace moetier::roles

@@ -1,9 +1,10 @@
 #pragma once
 // The adapters that this worker has read, in the model's own names. Sets are immutable: each load
-// or drop makes another, for the engine. Thread: owner (the loader); set(): the loader.
+// or drop makes another, for the engine. Thread: owner (the reader of adapters); set(): any.
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 
 #include "schemas/base/error.hpp"
 #include "schemas/control/messages.hpp"
@@ -22,11 +23,14 @@ class adapter_shelf final {
   void drop(std::uint32_t adapter);
 
   // Never null.
-  const std::shared_ptr<const workers::adapter_set>& set() const noexcept { return set_; }
+  std::shared_ptr<const workers::adapter_set> set() const;
 
  private:
+  void replace(workers::adapter_set next);
+
   const workers::checkpoint& files_;
   const std::size_t memory_max_bytes_;
+  mutable std::mutex mutex_;
   std::shared_ptr<const workers::adapter_set> set_;
 };
 

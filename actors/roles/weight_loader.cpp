@@ -32,40 +32,11 @@ std::vector<workers::layer_slots> rows_of(const eplb::placement& placement, std:
 
 weight_loader::weight_loader(const options& o, equip_fn equip,
                              std::function<void(workers::event)> on_event, event_log& log)
-    : options_(o), equip_(std::move(equip)), on_event_(std::move(on_event)), log_(log) {
-  thread_ = std::thread([this] { run(); });
-}
+    : options_(o), equip_(std::move(equip)), on_event_(std::move(on_event)), log_(log) {}
 
 weight_loader::~weight_loader() {
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-    if (cancelled_) cancelled_->store(true);
-  }
-  work_.notify_one();
-  thread_.join();
-}
-
-void weight_loader::run() {
-  for (;;) {
-    job next;
-    {
-      std::unique_lock lock(mutex_);
-      work_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-      if (ending_) return;
-      next = std::move(jobs_.front());
-      jobs_.pop_front();
-    }
-    next();
-  }
-}
-
-void weight_loader::post(job j) {
-  {
-    const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(j));
-  }
-  work_.notify_one();
+  const std::lock_guard lock(mutex_);
+  if (cancelled_) cancelled_->store(true);
 }
 
 void weight_loader::load(const workers::load_plan& plan) {
@@ -75,7 +46,7 @@ void weight_loader::load(const workers::load_plan& plan) {
     loading_ = plan.generation;
     cancelled_ = cancelled;
   }
-  post([this, plan, cancelled] { do_load(plan, *cancelled); });
+  jobs_.post([this, plan, cancelled] { do_load(plan, *cancelled); });
 }
 
 void weight_loader::cancel(generation_number generation) {
@@ -83,7 +54,7 @@ void weight_loader::cancel(generation_number generation) {
     const std::lock_guard lock(mutex_);
     if (cancelled_ && loading_ == generation) cancelled_->store(true);
   }
-  post([this, generation] {
+  jobs_.post([this, generation] {
     if (!store_) return;
     const auto done = store_->abort(generation);
     count_pages();
@@ -96,7 +67,7 @@ expected<std::shared_ptr<const workers::generation_table>> weight_loader::activa
   using result = expected<std::shared_ptr<const workers::generation_table>>;
   const auto answer = std::make_shared<std::promise<result>>();
   auto active = answer->get_future();
-  post([this, generation, plan, answer] {
+  jobs_.post([this, generation, plan, answer] {
     MOETIER_ASSERT(store_ != nullptr);
     auto table = store_->activate(generation, plan);
     count_pages();
@@ -109,7 +80,7 @@ expected<std::shared_ptr<const workers::generation_table>> weight_loader::activa
 }
 
 void weight_loader::release(generation_number oldest_kept) {
-  post([this, oldest_kept] {
+  jobs_.post([this, oldest_kept] {
     if (store_) store_->release(oldest_kept);
     count_pages();
     on_event_(workers::pages_released{oldest_kept});

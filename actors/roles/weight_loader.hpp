@@ -1,20 +1,18 @@
 #pragma once
-// The worker's loader: one thread that owns the expert store and does all that takes as long as
-// loading does, one job after the other in the order of the core's effects. The store is made at
+// The worker's loader: one thread that owns the expert store and fills its pages, one job after the
+// other in the order of the core's effects. The store is made at
 // the first plan, when the number of slots is known. Answers go out as events and tables.
 //
 // Thread: any for the public calls, which hand over and return, but for activate(); on_event is
 // called on the loader's.
 
 #include <atomic>
-#include <condition_variable>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "actors/log/event_log.hpp"
+#include "actors/roles/job_thread.hpp"
 #include "kernels/backend.hpp"
 #include "workers/core/event.hpp"
 #include "workers/store/expert_store.hpp"
@@ -60,13 +58,7 @@ class weight_loader final {
 
   workers::load_reading loads() const { return meter_.read(); }
 
-  // Other work that takes as long as loading does, in its turn.
-  using job = std::function<void()>;
-  void queue(job j) { post(std::move(j)); }
-
  private:
-  void run();
-  void post(job j);
   void tell_quantising_error() const;
   void count_pages() noexcept;
   void do_load(const workers::load_plan& plan, const std::atomic<bool>& cancelled);
@@ -85,12 +77,9 @@ class weight_loader final {
   const workers::quantising_source* quantising_ = nullptr;
 
   std::mutex mutex_;
-  std::condition_variable work_;
-  std::deque<job> jobs_;
-  bool ending_ = false;
   generation_number loading_;
   std::shared_ptr<std::atomic<bool>> cancelled_;  // of loading_
-  std::thread thread_;
+  job_thread jobs_;                               // last: it ends before what its jobs use
 };
 
 }  // namespace moetier::roles

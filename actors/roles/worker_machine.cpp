@@ -118,6 +118,7 @@ std::size_t worker_machine::memory_max_bytes() const {
 void worker_machine::start(std::function<void(workers::event)> post) {
   post_ = std::move(post);
   adapters_ = std::make_unique<adapter_shelf>(*checkpoint_, memory_max_bytes());
+  adapter_reader_ = std::make_unique<job_thread>();
   loader_ = std::make_unique<weight_loader>(
       weight_loader::options{.spare_pages = settings_.worker.spare_pages,
                              .memory_max_bytes = memory_max_bytes()},
@@ -135,6 +136,7 @@ void worker_machine::start(std::function<void(workers::event)> post) {
 
 void worker_machine::stop() {
   if (const auto running = engine()) running->stop();
+  adapter_reader_.reset();
   loader_.reset();
 }
 
@@ -151,6 +153,7 @@ expected<weight_loader::tools> worker_machine::equip(const resolution::resolutio
   {
     const std::lock_guard lock(mutex_);
     engine_.reset();
+    runs_adapters_ = false;
     device_bill_ = {};
   }
   equipment_ = {};
@@ -182,10 +185,11 @@ expected<weight_loader::tools> worker_machine::equip(const resolution::resolutio
   {
     const std::lock_guard lock(mutex_);
     engine_ = next;
+    runs_adapters_ = made->backend->supports_lora();
     device_bill_ = made->bill;
   }
   equipment_ = std::move(*made);
-  next->post_adapters(adapters_->set());
+  hand_adapters_over();
   next->start();
   log_.info("resolved", {{"backend", equipment_.backend->identity()},
                          {"resolution", fmt::format("{:016x}", resolved.resolution_id)},
@@ -231,24 +235,30 @@ void worker_machine::detach(const workers::detach_source& s) {
 // The engine has the set before the coordinator hears of it, and takes it before the rows that
 // follow.
 void worker_machine::load_adapter(const control::held_adapter& a) {
-  loader_->queue([this, a] {
-    const auto running = engine();
-    const bool runs = running && equipment_.backend->supports_lora();
+  adapter_reader_->post([this, a] {
+    const bool runs = [this] {
+      const std::lock_guard lock(mutex_);
+      return runs_adapters_;
+    }();
     const auto done = runs ? adapters_->load(a)
                            : fail(reason::lora_unsupported, "this worker's backend runs none");
     if (done) {
-      running->post_adapters(adapters_->set());
+      hand_adapters_over();
       log_.info("adapter_loaded", {{"adapter", a.adapter}, {"name", a.name}, {"path", a.path}});
     }
     post_(workers::adapter_load_done{a, done.has_value(), done ? "" : done.error().text});
   });
 }
 void worker_machine::drop_adapter(std::uint32_t adapter) {
-  loader_->queue([this, adapter] {
+  adapter_reader_->post([this, adapter] {
     adapters_->drop(adapter);
-    if (const auto running = engine()) running->post_adapters(adapters_->set());
+    hand_adapters_over();
     log_.info("adapter_dropped", {{"adapter", adapter}});
   });
+}
+void worker_machine::hand_adapters_over() {
+  const std::lock_guard lock(handing_over_);
+  if (const auto running = engine()) running->post_adapters(adapters_->set());
 }
 void worker_machine::drain() {
   if (const auto running = engine()) return running->post_drain();

@@ -16,6 +16,7 @@
 #include "actors/roles/adapter_shelf.hpp"
 #include "actors/roles/ending.hpp"
 #include "actors/roles/equipment.hpp"
+#include "actors/roles/job_thread.hpp"
 #include "actors/roles/weight_loader.hpp"
 #include "schemas/resolution/environment.hpp"
 #include "transport/communication.hpp"
@@ -70,6 +71,8 @@ class worker_machine final : public actors::worker_machinery {
                                        const workers::expert_store_options& store);
   expected<void> open_device();
   std::shared_ptr<workers::engine> engine() const;  // null before the first resolution
+  // The newest set of adapters to the engine of now.
+  void hand_adapters_over();
 
   std::unique_ptr<workers::worker_device> device_;  // null = the processor computes
   std::atomic<control::device_state> device_state_{control::device_state::none};
@@ -79,13 +82,17 @@ class worker_machine final : public actors::worker_machinery {
   std::unique_ptr<transport::WorkerHalf> half_;
   std::function<void(workers::event)> post_;
   equipment equipment_;                      // the loader's; the engine computes with its backend
-  std::unique_ptr<adapter_shelf> adapters_;  // the loader's
   std::unique_ptr<weight_loader> loader_;
+  // Adapters are read beside the loader: a plan is activated within moments however long they take.
+  std::unique_ptr<adapter_shelf> adapters_;
+  std::mutex handing_over_;  // between reading the set and posting it
+  std::unique_ptr<job_thread> adapter_reader_;
   std::size_t memory_max_bytes() const;
   std::atomic<std::uint64_t> device_errors_{0};
 
   mutable std::mutex mutex_;  // what several threads read
   std::shared_ptr<workers::engine> engine_;
+  bool runs_adapters_ = false;        // its backend does
   workers::device_bill device_bill_;  // zeros without a device, or before a resolution
   std::uint64_t idle_tick_ = 0;       // stands for the engine's before there is one
   std::shared_ptr<const workers::generation_table> table_;

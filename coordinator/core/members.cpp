@@ -266,7 +266,8 @@ void core::state::on(const worker_link_lost& e, time_ns now) {
 void core::state::lose(member& gone, loss_cause cause, const std::string& why) {
   log(gone.leaving ? log_event::level::info : log_event::level::warn, "worker_lost",
       fmt::format("{}: {}", gone.name, why), {.worker = gone.name});
-  if (!gone.leaving) ++gone_by_cause[static_cast<std::size_t>(cause)];
+  // One that leaves as its device failed says both.
+  if (!gone.leaving || cause == loss_cause::device) ++gone_by_cause[static_cast<std::size_t>(cause)];
   note_loss(gone, cause);
   if (gone.link) by_link.erase(*gone.link);
   gone.link.reset();

@@ -403,6 +403,18 @@ TEST(coordinator_detection, a_lost_device_is_believed_at_once) {
   EXPECT_EQ(b.view().gone_by_cause, (std::array<std::uint64_t, 5>{1, 0, 0, 1, 0}));
 }
 
+TEST(coordinator_detection, a_device_that_is_lost_counts_whatever_its_worker_said_first) {
+  bench b(3);
+  serve_three(b);
+  b.say("c", control::leaving{incarnation_of(b, "c")});
+  control::heartbeat m;
+  m.incarnation = incarnation_of(b, "c");
+  m.sequence = 1;
+  m.device = control::device_state::lost;
+  b.say("c", m);
+  EXPECT_EQ(b.view().gone_by_cause, (std::array<std::uint64_t, 5>{0, 0, 0, 1, 0}));
+}
+
 TEST(coordinator_detection, the_view_keeps_how_long_a_loss_took_to_notice_and_to_mend) {
   bench b(3);
   serve_three(b);

@@ -492,6 +492,17 @@ TEST(worker_core, leaves_by_notice_then_drain_then_end) {
   EXPECT_FALSE(b.all<stopped>()[0].failed);
 }
 
+TEST(worker_core, says_that_its_device_is_lost_before_it_leaves) {
+  bench b;
+  b.serve();
+  const std::size_t beats = b.said<control::heartbeat>().size();
+  b.step(shut_down{.device_lost = true});
+  ASSERT_EQ(b.said<control::heartbeat>().size(), beats + 1);
+  EXPECT_EQ(b.said<control::heartbeat>().back().device, control::device_state::lost);
+  const auto sent = b.all<send>();
+  EXPECT_TRUE(std::holds_alternative<control::leaving>(sent.back().body));
+}
+
 TEST(worker_core, an_engine_that_never_drains_ends_at_the_limit) {
   bench b;
   b.serve();

@@ -113,8 +113,12 @@ bool core::state::obeys(epoch_number epoch, generation_number generation) {
 
 // --- the end ---
 
-void core::state::on(const shut_down&, time_ns now) {
+void core::state::on(const shut_down& e, time_ns now) {
   if (leaving) return;
+  if (e.device_lost && joined) {
+    progress.device = control::device_state::lost;
+    say_beat(now);
+  }
   leaving = true;
   leaving_at = now;
   say(control::leaving{options.incarnation});

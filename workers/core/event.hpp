@@ -58,7 +58,9 @@ struct engine_progress {  // from the engine, several times a heartbeat
 struct pages_released {
   generation_number generation;
 };
-struct shut_down {};       // SIGTERM: say leaving, drain, stop
+struct shut_down {           // SIGTERM, or the device failed: say leaving, drain, stop
+  bool device_lost = false;  // said first
+};
 struct engine_drained {};  // after drain_engine: nothing is in flight any more
 
 using event = std::variant<link_up, link_lost, coordinator_message, time_passed, plan_loaded,

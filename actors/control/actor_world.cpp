@@ -89,7 +89,7 @@ actor_world::actor_world(event_log& log, std::unique_ptr<state> made)
     : log_(log), state_(std::move(made)) {}
 
 actor_world::~actor_world() {
-  const exit_watchdog watchdog(log_, "actor_system", k_shutdown_limit);
+  const exit_watchdog watchdog(log_, "actor_system", k_shutdown_limit, exit_code_);
   state_.reset();
 }
 

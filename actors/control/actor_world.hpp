@@ -26,6 +26,8 @@ class actor_world final {
   static expected<std::unique_ptr<actor_world>> make(const tls::credential_ptr& own,
                                                      event_log& log);
   ~actor_world();
+  // What the process ends with if CAF hangs at the end; 0 unless told.
+  void set_exit_code(int code) noexcept { exit_code_ = code; }
   actor_world(const actor_world&) = delete;
   actor_world& operator=(const actor_world&) = delete;
 
@@ -38,6 +40,7 @@ class actor_world final {
   struct state;
   actor_world(event_log& log, std::unique_ptr<state> made);
   event_log& log_;
+  int exit_code_ = 0;
   std::unique_ptr<state> state_;
 };
 

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "actors/cli/exit_code.hpp"
 #include "actors/config/endpoint.hpp"
 #include "actors/config/input_error.hpp"
 #include "actors/control/coordinator_host.hpp"
@@ -125,6 +126,7 @@ expected<coordinator::core_options> core_options_from(const config::settings& s,
   o.hold_shared_experts = s.moe.shared_experts == "auto";
   o.lora = s.moe.lora == "on";
   o.ends_when_infeasible = s.coordinator.when_infeasible == "end";
+  o.prepare_limit = s.coordinator.load_timeout;
   o.workers_expected = s.coordinator.workers;
   if (!s.coordinator.placement.empty()) {
     auto text = read_text(s.coordinator.placement);
@@ -304,8 +306,10 @@ class coordinator_process final {
     manager.readiness(v->ready, v->not_ready_reasons);
   }
 
-  // Admission stops, what is in flight ends, everything goes in the reverse order.
-  void stop() {
+  // Admission stops, what is in flight ends, everything goes in the reverse order. `code`: what the
+  // process is about to end with.
+  void stop(int code) {
+    world_->set_exit_code(code);
     const time_ns until = monotonic_now() + settings_.drain.timeout;
     // The core works on while thin clients' calls end: one of them may need a newer snapshot.
     const bool drained = rpc_->drain(settings_.drain.timeout);
@@ -475,8 +479,11 @@ expected<void> run_coordinator(const config::loaded& loaded, event_log& log, sto
   while (!stop.wait(manager.wanted() ? k_manager_turn : 3600 * k_second)) process.tell(manager);
   stop.on_hangup({});
   manager.stopping();
-  const exit_watchdog watchdog(log, "coordinator", loaded.values.drain.timeout + k_teardown_limit);
-  process.stop();
+  const auto why = end.result();
+  const int code = why ? 0 : static_cast<int>(cli::exit_code_of(why.error()));
+  const exit_watchdog watchdog(log, "coordinator", loaded.values.drain.timeout + k_teardown_limit,
+                               code);
+  process.stop(code);
   log.info("stopped");
   return end.result();
 }

@@ -105,9 +105,10 @@ expected<void> run_worker(const config::loaded& loaded, event_log& log, stop_sig
   manager.stopping();
   // A device that hangs must not hide why the process ends.
   const auto why = end.result();
-  const exit_watchdog watchdog(log, "worker", s.drain.timeout + k_teardown_limit,
-                               why ? 0 : static_cast<int>(cli::exit_code_of(why.error())));
-  host->post(workers::shut_down{});
+  const int code = why ? 0 : static_cast<int>(cli::exit_code_of(why.error()));
+  const exit_watchdog watchdog(log, "worker", s.drain.timeout + k_teardown_limit, code);
+  world->set_exit_code(code);
+  host->post(workers::shut_down{.device_lost = !why && why.error().why == reason::device_lost});
   if (!end.wait(s.drain.timeout + k_drain_margin)) log.warn("drain_timeout");
   http->reset();
   // Orders end before the threads that obey them; their answers are posted to an actor that is

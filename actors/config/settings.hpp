@@ -47,6 +47,7 @@ struct settings {
     std::string admin_socket = "auto";     // in the state directory; "off" = none
     std::string placement;                 // plan file; empty = the default placement
     std::string when_infeasible = "wait";  // what a first plan that cannot be made does
+    duration_ns load_timeout = 3600 * k_second;  // of all weights that a plan gives a worker
     std::uint32_t workers = 1;  // the first placement waits for so many; a plan file overrides it
   } coordinator;
   struct {

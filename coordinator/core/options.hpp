@@ -39,7 +39,7 @@ struct core_options {
   // Longer than a worker's pause before it connects anew to a coordinator that did not answer.
   duration_ns rejoin_limit = 3 * k_second;
   duration_ns lease = k_second;
-  duration_ns prepare_limit = 600 * k_second;  // loading weights at the first commit
+  duration_ns prepare_limit = 3600 * k_second;  // a worker's loading of a plan
   duration_ns attach_limit = 2 * k_second;
   duration_ns adapter_limit = 120 * k_second;  // reading an adapter on all workers
   std::uint32_t sessions_max = 64;

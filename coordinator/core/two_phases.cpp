@@ -161,7 +161,10 @@ void core::state::resend(time_ns now) {
     }
   }
   for (const std::string& name : late) {
-    if (members.contains(name)) quarantine(members.at(name), "it did not load the plan in time");
+    if (!members.contains(name)) continue;
+    quarantine(members.at(name),
+               fmt::format("it has not loaded the plan within {} s (coordinator.load_timeout)",
+                           options.prepare_limit / k_second));
   }
 }
 

@@ -39,6 +39,11 @@ std::string wrong_address(const std::string& text) {
   return at && at->port != 0 ? "" : "needs HOST:PORT or unix:PATH";
 }
 
+std::string wrong_peer(const std::string& text) {
+  const auto at = config::parse_endpoint(text);
+  return at && at->port != 0 ? "" : "needs HOST:PORT";
+}
+
 std::string wrong_listener(const std::string& text) {
   return config::parse_endpoint(text) ? "" : "needs HOST:PORT; port 0 is a free one";
 }
@@ -238,7 +243,7 @@ class builder final {
                       "HOST:PORT,..: how far other machines are, each a doctor that answers or a "
                       "tier's RPC address")
             ->delimiter(',')
-            ->check(wrong_address);
+            ->check(wrong_peer);
     CLI::Option* const answer =
         d->add_option("--answer", o.answer,
                       "HOST:PORT: answer other doctors' --peers there, until a signal")

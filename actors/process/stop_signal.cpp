@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -49,8 +50,15 @@ stop_signal::~stop_signal() {
   ::close(end_fd_);
 }
 
+// A manager may signal a whole group, and the parent in it then passes its own on: that is the same
+// wish once more.
+bool stop_signal::is_passed_on(pid_t first, pid_t now) noexcept {
+  const pid_t parent = ::getppid();
+  return now == parent && first != parent;
+}
+
 void stop_signal::take_signals() noexcept {
-  bool seen = false;
+  std::optional<pid_t> first;  // who asked
   for (;;) {
     pollfd fds[] = {{signal_fd_, POLLIN, 0}, {end_fd_, POLLIN, 0}};
     if (::poll(fds, 2, -1) < 0) continue;
@@ -62,11 +70,16 @@ void stop_signal::take_signals() noexcept {
       if (hangup_) hangup_();
       continue;
     }
-    if (seen) {
+    const auto sender = static_cast<pid_t>(info.ssi_pid);
+    if (first && is_passed_on(*first, sender)) {
+      first = sender;  // its next one is a second wish
+      continue;
+    }
+    if (first) {
       log_.warn("stopped_at_once", {{"signal", std::uint64_t{info.ssi_signo}}});
       std::_Exit(1);
     }
-    seen = true;
+    first = sender;
     log_.info("stopping", {{"signal", std::uint64_t{info.ssi_signo}}});
     request();
   }

@@ -2,12 +2,14 @@
 // SIGTERM and SIGINT as something to wait for, and SIGHUP as a wish to look at files again. Made
 // first in main, before any other thread, so that every thread inherits the blocked mask and only
 // this one's thread takes the signals. The first one ends wait(); the second ends the process at
-// once. A role that ends by itself calls request(). Thread: wait: owner; request, stopping: any.
+// once, unless it is the parent passing on what a manager sent to both. A role that ends by itself calls request(). Thread: wait: owner; request, stopping: any.
 
 #include <atomic>
 #include <functional>
 #include <mutex>
 #include <thread>
+
+#include <sys/types.h>
 
 #include "actors/log/event_log.hpp"
 #include "schemas/base/time.hpp"
@@ -34,6 +36,7 @@ class stop_signal final {
 
  private:
   void take_signals() noexcept;
+  static bool is_passed_on(pid_t first, pid_t now) noexcept;
 
   event_log& log_;
   std::atomic<bool> stopping_{false};

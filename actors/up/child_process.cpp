@@ -16,14 +16,17 @@ namespace moetier::up {
 namespace {
 
 constexpr std::size_t k_line_bytes_max = 64 * 1024;
+constexpr int k_code_unknown = 70;
 
 // Between fork and exec: only what is safe there.
 [[noreturn]] void become(char* const* arguments, int out_fd, pid_t parent) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it died before we asked
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Its own handler takes SIGHUP, once there is one; until then it waits.
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGHUP);
+  ::sigprocmask(SIG_SETMASK, &blocked, nullptr);
   // A terminal's Ctrl-C goes to its whole foreground group: children stop when we say so.
   ::setpgid(0, 0);
   const int nothing = ::open("/dev/null", O_RDONLY);
@@ -44,6 +47,8 @@ expected<std::unique_ptr<child_process>> child_process::start(
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     return fail(reason::internal_error, std::string("pipe: ") + std::strerror(errno));
   }
+  // Whoever started us may have ignored it, and then children end without a code.
+  std::signal(SIGCHLD, SIG_DFL);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) become(argv.data(), ends[1], parent);
@@ -100,7 +105,9 @@ std::optional<std::string> child_process::take_line() {
 std::optional<int> child_process::take_exit() {
   if (exit_) return exit_;
   int wait_status = 0;
-  if (::waitpid(pid_, &wait_status, WNOHANG) != pid_) return std::nullopt;
+  const pid_t ended = ::waitpid(pid_, &wait_status, WNOHANG);
+  if (ended < 0 && errno == ECHILD) return exit_ = k_code_unknown;  // somebody else has taken it
+  if (ended != pid_) return std::nullopt;
   exit_ = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
   return exit_;
 }

@@ -22,12 +22,13 @@ class given_up_workers final {
   }
   bool any() const noexcept { return count_ > 0; }
 
-  // The code to end with, the last one's: when all of `workers` are given up, or when the tier has
-  // not been ready at any look of the last k_unready_limit. Nothing while it may go on.
-  std::optional<int> verdict(time_ns now, std::size_t workers, bool is_ready) noexcept {
+  // The code to end with, the last one's: when all of `workers` are given up, or when at every look
+  // of the last k_unready_limit the tier was not ready and nobody was on its way to make it so.
+  // Nothing while it may go on.
+  std::optional<int> verdict(time_ns now, std::size_t workers, bool has_hope) noexcept {
     if (!any()) return std::nullopt;
     if (count_ >= workers) return code_;
-    if (is_ready) {
+    if (has_hope) {
       unready_since_.reset();
       return std::nullopt;
     }

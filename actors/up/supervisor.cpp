@@ -1,5 +1,6 @@
 #include "actors/up/supervisor.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -256,7 +257,8 @@ class supervisor final {
   void look_at_the_rest() {
     const bool is_serving = is_ready();
     manager_.readiness(is_serving, {"workers are given up"});
-    const auto code = given_up_.verdict(monotonic_now(), workers_, is_serving);
+    const auto code =
+        given_up_.verdict(monotonic_now(), workers_, is_serving || is_somebody_coming());
     if (!code) return;
     log_.error("tier_given_up", {{"code", static_cast<std::uint64_t>(*code)}});
     failed_ = *code;
@@ -270,10 +272,20 @@ class supervisor final {
     return true;
   }
 
-  bool is_ready() const {
-    const auto at = config::parse_endpoint(places_.front().where->http);
+  bool is_ready() const { return says_ready(places_.front()); }
+
+  static bool says_ready(const place& p) {
+    const auto at = config::parse_endpoint(p.where->http);
     const auto answer = at ? http::http_get(*at, "/readyz", k_ask_limit) : std::nullopt;
     return answer && answer->code == 200;
+  }
+
+  // A child that starts, or a worker that loads what it is to serve.
+  bool is_somebody_coming() const {
+    return std::any_of(places_.begin(), places_.end(), [this](const place& p) {
+      if (!p.child) return false;
+      return !p.told || (&p != &places_.front() && !says_ready(p));
+    });
   }
 
   up_state state() const {

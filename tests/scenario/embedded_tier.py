@@ -47,24 +47,24 @@ def copied_model(folder):
 
 
 def change_a_weight(model):
-    """Flips a bit of the first routed expert's first weight."""
+    """Flips a bit of the first routed expert's first weight: the first worker's, by the default placement."""
     path = model / "model.safetensors"
     tensors = bytearray(path.read_bytes())
-    header = json.loads(tensors[8:8 + int.from_bytes(tensors[:8], "little")])
-    first = min(value["data_offsets"][0] for name, value in header.items() if ".experts." in name)
-    tensors[8 + int.from_bytes(tensors[:8], "little") + first] ^= 1
+    start = 8 + int.from_bytes(tensors[:8], "little")
+    header = json.loads(tensors[8:start])
+    tensors[start + min(value["data_offsets"][0] for name, value in header.items() if ".experts." in name)] ^= 1
     path.write_bytes(tensors)
 
 
 class Up:
     """A running `moetier up -o json` and its ready line."""
 
-    def __init__(self, *arguments, workers=2, environment=None, model=MODEL):
+    def __init__(self, *arguments, workers=2, environment=None, model=MODEL, before_start=None):
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [str(BIN / "moetier"), "up", "--model", str(model), "--workers", str(workers), "--rpc-port", "0",
              "-o", "json", *arguments], stdout=subprocess.PIPE, stderr=self.log,
-            env={**os.environ, **(environment or {})})
+            env={**os.environ, **(environment or {})}, preexec_fn=before_start)
         line = self.process.stdout.readline()
         if not line:
             raise AssertionError(f"up ended with {self.process.wait()}: {self.log_text()[-3000:]}")
@@ -156,6 +156,21 @@ class EmbeddedTier(unittest.TestCase):
                     process.wait()
                 coordinator.stdout.close()
 
+    def test_a_manager_that_signals_them_all_asks_once(self):
+        with Up() as up:
+            for pid in up.pids()[1:]:  # workers, which tell their sources first and take longest
+                os.kill(pid, signal.SIGTERM)
+            self.assertEqual(0, up.end()[0])
+            self.assertEqual([], up.log_lines("stopped_at_once"))
+            self.assertEqual([], up.log_lines("child_killed"))
+
+    def test_who_ignores_the_end_of_children_does_not_keep_it_from_knowing(self):
+        with Up(before_start=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)) as up:
+            os.kill(up.newest_pid("worker@1"), signal.SIGKILL)
+            wait_until(lambda: len(up.log_lines("child_started")) == 4, 5, "its restart")
+            wait_until(lambda: ready(up.http), 10, "readiness")
+            self.assertEqual(0, up.end()[0])
+
     def test_interrupt_ends_it_as_well(self):
         with Up(workers=1) as up:
             self.assertEqual(0, up.end(signal.SIGINT)[0])
@@ -180,16 +195,32 @@ class EmbeddedTier(unittest.TestCase):
             model = copied_model(folder)
             with Up("--slots", "22", workers=3, model=model) as up:
                 change_a_weight(model)
-                os.kill(up.newest_pid("worker@1"), signal.SIGKILL)
+                os.kill(up.newest_pid("worker@0"), signal.SIGKILL)
                 wait_until(lambda: up.log_lines("worker_given_up"), 10, "the end of its second start")
                 self.assertEqual(7, up.log_lines("worker_given_up")[0]["code"])
                 for _ in range(5):  # seconds: looks of `up`, too
                     wait_until(lambda: ready(up.http), 1, "readiness without it")
                     time.sleep(1)
-                for name in ("worker@0", "worker@2"):
+                for name in ("worker@1", "worker@2"):
                     os.kill(up.newest_pid(name), signal.SIGKILL)
                 self.assertEqual(7, up.process.wait(timeout=15))
                 self.assertEqual([], [pid for pid in up.pids() if alive(pid)])
+
+    def test_who_lacks_a_worker_waits_for_one_that_loads(self):
+        with Up("--slots", "22", "--set", "restart.budget=1 in 10m", workers=3) as up:
+            for _ in range(2):
+                wait_until(lambda: ready(up.http), 10, "readiness")
+                os.kill(up.newest_pid("worker@1"), signal.SIGKILL)
+                time.sleep(1)
+            wait_until(lambda: up.log_lines("worker_given_up"), 5, "the budget's end")
+            os.kill(up.newest_pid("worker@0"), signal.SIGKILL)
+            wait_until(lambda: len(up.log_lines("child_started")) == 6, 5, "its restart")
+            os.kill(up.newest_pid("worker@0"), signal.SIGSTOP)  # as one that loads for long
+            time.sleep(12)
+            self.assertIsNone(up.process.poll(), up.log_text()[-2000:])
+            os.kill(up.newest_pid("worker@0"), signal.SIGCONT)
+            wait_until(lambda: ready(up.http), 10, "readiness with it")
+            self.assertEqual(0, up.end()[0])
 
     def test_a_spent_restart_budget_ends_it_with_1_when_nobody_else_serves_its_experts(self):
         with Up("--set", "restart.budget=1 in 10m") as up:

@@ -56,6 +56,8 @@ TEST(command_line, global_flags_stand_on_either_side_of_the_command) {
   EXPECT_EQ(refused({"status", "--watch", "--interval", "1ms"}), exit_code::usage);
   EXPECT_EQ(accepted({"log-level", "debug"}).log_level, "debug");
   EXPECT_EQ(refused({"log-level", "loud"}), exit_code::usage);
+  EXPECT_EQ(refused({"doctor", "--peers", "unix:/run/moetier.sock"}), exit_code::usage);
+  EXPECT_EQ(refused({"doctor", "--peers", "there:0"}), exit_code::usage);
   EXPECT_EQ(accepted({"bench", "tier", "--repeat", "10"}).bench.calls, 10U);
   EXPECT_EQ(accepted({"bench", "tier", "--load", "zipf:1.5"}).bench.load.alpha, 1.5);
   EXPECT_EQ(refused({"bench", "tier", "--load", "even"}), exit_code::usage);

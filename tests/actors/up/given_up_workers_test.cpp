@@ -34,7 +34,7 @@ TEST(given_up_workers, what_nobody_serves_for_the_limit_ends_it) {
   EXPECT_EQ(7, g.verdict(k_second + k_limit, 3, false));
 }
 
-TEST(given_up_workers, a_ready_look_in_between_starts_the_limit_anew) {
+TEST(given_up_workers, hope_in_between_starts_the_limit_anew) {
   given_up_workers g;
   g.add(7);
   EXPECT_EQ(std::nullopt, g.verdict(0, 3, false));

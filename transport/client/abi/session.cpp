@@ -313,16 +313,26 @@ expected<void> session::collect(moetier_ticket ticket, const moetier_result& res
   if (auto ok = check_stream(views->place, stream); !ok) return ok;
   result_views places = *views;
   const bool staged = on_device(views->place) && p.tokens > 0;
+  std::optional<error> lost;  // what the driver failed at
   if (staged) {
     auto on_host = staging_->places_for(*views, stream);
-    if (!on_host) return unexpected_error(on_host.error());
-    places = *on_host;
+    if (on_host) {
+      places = *on_host;
+    } else if (on_host.error().code == status::device) {
+      lost = std::move(on_host.error());
+    } else {
+      return unexpected_error(std::move(on_host.error()));
+    }
   }
-  auto ended = source_->collect(u, call_tensors::into(places));
+  auto ended = lost ? collect_into_nowhere(u) : source_->collect(u, call_tensors::into(places));
   // A refused result leaves the ticket as it was.
   if (!ended && (ended.error().code == status::invalid)) return ended;
   if (ended && staged) {
-    ended = staging_->store(places, *views, stream);
+    if (lost) {
+      ended = unexpected_error(std::move(*lost));
+    } else {
+      ended = staging_->store(places, *views, stream);
+    }
     if (!ended && !device_failure_) device_failure_ = ended.error();
   }
   p.outstanding = false;
@@ -348,13 +358,17 @@ expected<void> session::forward(const moetier_call& call, const moetier_result& 
   auto ended = collect(*ticket, result, stream);
   if (!ended && places_[call.micro_batch].outstanding) {
     // The result was refused and nobody has the ticket to ask again.
-    std::vector<std::byte> nowhere(std::size_t{places_[call.micro_batch].tokens} * hidden_size_ *
-                                   sizeof(float));
-    static_cast<void>(source_->collect(
-        call.micro_batch, {.output = nowhere.data(), .pitch = hidden_size_ * sizeof(float)}));
+    static_cast<void>(collect_into_nowhere(call.micro_batch));
     places_[call.micro_batch].outstanding = false;
   }
   return ended;
+}
+
+// Ends a call whose rows have no place to go to.
+expected<void> session::collect_into_nowhere(std::uint16_t micro_batch) {
+  const std::size_t pitch = hidden_size_ * sizeof(float);
+  std::vector<std::byte> nowhere(places_[micro_batch].tokens * pitch);
+  return source_->collect(micro_batch, {.output = nowhere.data(), .pitch = pitch});
 }
 
 void session::write_word(std::uint16_t micro_batch, status code) {

@@ -422,6 +422,71 @@ class PackageTest(unittest.TestCase):
             other.join()
             self.assertEqual(seen, ["this service is closed"])
 
+    def test_a_session_closes_when_nobody_looks_for_its_events_any_more(self):
+        session = self.session()
+        library = _abi.library()
+        next_event, close = library.moetier_next_event, library.moetier_session_close
+        looks, frees = threading.Event(), threading.Event()
+        seen = []
+
+        def looking(*arguments):
+            looks.set()
+            if frees.wait(0.3):  # the handle is known here, and the library has not been reached
+                seen.append("freed under it")
+                return _abi.OK
+            return next_event(*arguments)
+
+        def closing(handle):
+            frees.set()
+            return close(handle)
+
+        def wait():
+            try:
+                seen.append(session.next_event(timeout=3600))
+            except moetier.Cancelled as error:
+                seen.append(str(error))
+        other = threading.Thread(target=wait)
+        with mock.patch.object(library, "moetier_next_event", looking), \
+                mock.patch.object(library, "moetier_session_close", closing):
+            other.start()
+            looks.wait()
+            session.close()
+            other.join()
+        self.assertEqual(seen, ["the session was closed meanwhile"])
+        with self.assertRaisesRegex(moetier.BadState, "this session is closed"):
+            session.next_event(timeout=3600)
+
+    def test_events_end_a_wait_for_them_and_its_limit_does(self):
+        session = self.session()
+        self.assertIsNone(session.next_event(timeout=0.12))
+        teller = threading.Timer(0.12, toy.toy_coordinator_lost)
+        teller.start()
+        self.assertEqual(session.next_event(timeout=3600).kind, "COORDINATOR_LOST")
+        teller.join()
+
+    def test_a_signals_handler_may_close_the_session_whose_call_it_interrupts(self):
+        session = self.session()
+        library = _abi.library()
+        next_event = library.moetier_next_event
+
+        def interrupted(*arguments):
+            session.close()
+            return next_event(*arguments)
+        with mock.patch.object(library, "moetier_next_event", interrupted):
+            with self.assertRaisesRegex(moetier.Invalid, "session is null"):
+                session.next_event()
+
+    def test_what_a_model_tells_outlives_its_service(self):
+        use = self.tier._use
+
+        def used_then_closed(call):
+            told = use(call)
+            self.tier.close()
+            return told
+        with mock.patch.object(self.tier, "_use", used_then_closed):
+            model = self.tier.model
+        self.assertEqual(model.moe_layers, (0, 2, 3))
+
     def test_what_c_would_cut_short_or_wrap_is_refused(self):
         for given in ({"tenant": "a\0b"}, {"tenant": 5}, {"tenant": "\udcff"}, {"model_fingerprint": 2**64},
                       {"model_fingerprint": -1}, {"model_fingerprint": "1"}, {"flight_file": 5},

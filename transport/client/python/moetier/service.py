@@ -6,13 +6,14 @@ import ctypes
 import numbers
 import os
 import threading
+import time
 import warnings
 
 import numpy
 
 from . import _abi
 from ._tensor import check_can_allocate, empty_beside, empty_like, tensor
-from .errors import (BadState, Degraded, Error, Invalid, NoMemory, Timeout, Unavailable, Unsupported,
+from .errors import (BadState, Cancelled, Degraded, Error, Invalid, NoMemory, Timeout, Unavailable, Unsupported,
                      VersionMismatch)
 
 Model = collections.namedtuple(
@@ -39,6 +40,7 @@ _EVENTS = {1: "GENERATION_READY", 2: "GENERATION_MOVED", 3: "MEMBERSHIP", 4: "SU
            7: "EXPERTS_MISSING", 8: "COORDINATOR_LOST", 9: "COORDINATOR_BACK", 10: "RECAPTURE", 11: "SESSION_LOST",
            12: "OVERFLOW"}
 
+_SLICE = 0.05  # seconds that close() waits at most for a thread that waits for events
 _REFUSALS = (Invalid, BadState, Unsupported, VersionMismatch, NoMemory)  # of a collect; all else ends its call
 
 
@@ -113,12 +115,36 @@ class _Handle:
     def __init__(self, handle):
         self._open_handle = handle
         self._process = os.getpid()
+        self._users = []  # threads in a call that others may make at the same time, by ident
+        self._idle = threading.Condition()
 
     @property
     def _handle(self):
         if self._open_handle is None:
             raise BadState("this %s is closed" % self._what, reason="sequence")
         return self._open_handle
+
+    def _use(self, call):
+        """call(handle), which _take_handle() waits for."""
+        me = threading.get_ident()
+        with self._idle:
+            handle = self._handle
+            self._users.append(me)
+        try:
+            return call(handle)
+        finally:
+            with self._idle:
+                self._users.remove(me)
+                self._idle.notify_all()
+
+    def _take_handle(self):
+        """The handle, which nobody uses any more, to be closed and emptied; None if it was taken before."""
+        with self._idle:
+            handle, self._open_handle = self._open_handle, None
+            me = threading.get_ident()  # a signal's handler may come in the middle of a call
+            while self._is_ours() and any(user != me for user in self._users):
+                self._idle.wait()
+        return handle
 
     def _is_ours(self):
         """Not in a forked child, where threads that hold a lock of ours do not exist any more."""
@@ -176,30 +202,20 @@ class Service(_Handle):
     def __init__(self, handle):
         super().__init__(handle)
         self._sessions = []
-        self._users = []  # threads in a call of the library, by ident
-        self._idle = threading.Condition()
-
-    def _use(self, call):
-        """call(handle), which close() waits for."""
-        with self._idle:
-            handle = self._handle
-            self._users.append(threading.get_ident())
-        try:
-            return call(handle)
-        finally:
-            with self._idle:
-                self._users.remove(threading.get_ident())
-                self._idle.notify_all()
 
     @property
     def model(self):
         """What the tier serves now, as a Model."""
         info = _abi.ModelInfo()
-        self._use(lambda handle: _abi.check(_abi.library().moetier_service_info(handle, ctypes.byref(info))))
+
+        def told(service):
+            _abi.check(_abi.library().moetier_service_info(service, ctypes.byref(info)))
+            return tuple(info.moe_layers[:info.moe_layer_count])  # they are the service's memory
+        moe_layers = self._use(told)
         return Model(model_type=info.model_type.decode(), hidden_size=info.hidden_size,
                      intermediate_size=info.intermediate_size, experts=info.experts, top_k=info.top_k,
-                     layers_total=info.layers_total, moe_layers=tuple(info.moe_layers[:info.moe_layer_count]),
-                     fingerprint=info.fingerprint, epoch=info.epoch, generation=info.generation, workers=info.workers,
+                     layers_total=info.layers_total, moe_layers=moe_layers, fingerprint=info.fingerprint,
+                     epoch=info.epoch, generation=info.generation, workers=info.workers,
                      workers_live=info.workers_live, exact_allowed=bool(info.exact_allowed),
                      routing_method=info.routing_method, carrier=info.carrier.decode(), backend=info.backend.decode(),
                      router_columns=info.router_columns, shared_experts=info.shared_experts,
@@ -242,11 +258,7 @@ class Service(_Handle):
         return self._use(opened)
 
     def close(self):
-        with self._idle:
-            handle, self._open_handle = self._open_handle, None
-            me = threading.get_ident()  # a signal's handler may come in the middle of a call
-            while self._is_ours() and any(user != me for user in self._users):
-                self._idle.wait()
+        handle = self._take_handle()
         if handle is None:
             return
         try:
@@ -256,6 +268,7 @@ class Service(_Handle):
         except Error:
             self._open_handle = handle
             raise
+        handle.value = None  # for a call of this thread that a signal's handler closed under it
 
 
 class Session(_Handle):
@@ -293,10 +306,23 @@ class Session(_Handle):
         return Stats(*(getattr(shown, field) for field in Stats._fields))
 
     def next_event(self, timeout=0.0):
-        """The next Event, or None when none came within `timeout` seconds."""
+        """The next Event, or None when none came within `timeout` seconds. Any thread; Cancelled when the session is
+        closed meanwhile."""
         event = _abi.Event()
-        limit = _nanoseconds("timeout", timeout) if timeout else 0
-        if _abi.check(_abi.library().moetier_next_event(self._handle, ctypes.byref(event), limit)) == _abi.PENDING:
+        until = time.monotonic() + (_nanoseconds("timeout", timeout) / 1e9 if timeout else 0)
+
+        def look(session):
+            limit = min(max(0, until - time.monotonic()), _SLICE)
+            return _abi.check(_abi.library().moetier_next_event(session, ctypes.byref(event), int(limit * 1e9)))
+        status = self._use(look)
+        try:
+            while status == _abi.PENDING and time.monotonic() < until:
+                status = self._use(look)
+        except BadState:
+            if not self.closed:
+                raise
+            raise Cancelled("the session was closed meanwhile", reason="session_closed") from None
+        if status == _abi.PENDING:
             return None
         return Event(_EVENTS.get(event.kind, str(event.kind)), event.workers_live, event.epoch, event.generation)
 
@@ -315,10 +341,11 @@ class Session(_Handle):
 
     def close(self):
         with self._turn.waited():
-            if self._open_handle is None:
+            handle = self._take_handle()
+            if handle is None:
                 return
-            handle, self._open_handle = self._open_handle, None
             status = _abi.library().moetier_session_close(handle)
+            handle.value = None  # as the service's
             self.tier._sessions.remove(self)  # the service goes on closing when this is freed
             try:
                 _abi.check(status)

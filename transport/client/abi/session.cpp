@@ -149,17 +149,15 @@ session::session(service& owner, const moetier_session_options& options,
 session::~session() {
   owner_.leave(*this);
   // A session whose opening failed still holds its lease; there is nobody to tell if this fails.
-  if (granted_.session.value != 0) {
-    static_cast<void>(owner_.link().close_session(granted_.session, k_close_limit));
-  }
+  if (holds_lease_) static_cast<void>(owner_.link().close_session(id(), k_close_limit));
 }
 
 expected<void> session::close() {
   events_.close();  // first: who waits there still reads this session
   source_->cancel();
-  const session_id closed = std::exchange(granted_.session, session_id{});
+  holds_lease_ = false;
   if (lost_.load(std::memory_order_relaxed)) return {};
-  return owner_.link().close_session(closed, k_close_limit);
+  return owner_.link().close_session(id(), k_close_limit);
 }
 
 expected<void> session::check_lease() const {

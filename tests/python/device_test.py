@@ -151,6 +151,36 @@ class DeviceTest(unittest.TestCase):
                 y = step.forward(2, TorchLike(x), ids=TorchLike(ids), weights=TorchLike(w))
         np.testing.assert_allclose(y.memory, layer(x, ids, w), rtol=1e-5, atol=1e-5)
 
+    def test_a_ticket_refused_on_a_captured_stream_ends_with_its_step(self):
+        x, ids, w = inputs(4)
+        with self.session() as session:
+            with self.assertRaises(moetier.BadState) as caught:
+                with session.step(stream=5) as step:
+                    ticket = step.submit(2, TorchLike(x), ids=TorchLike(ids), weights=TorchLike(w))
+                    fake.fake_capture(5, 1)
+                    step.collect(ticket)
+            self.assertEqual(str(caught.exception), "collect is not allowed here: the stream is being captured")
+            self.assertEqual((step.report.status, step.report.calls), ("OK", 1))
+            fake.fake_capture(5, 0)
+            with session.step(stream=5) as step:
+                y = step.forward(2, TorchLike(x), ids=TorchLike(ids), weights=TorchLike(w))
+        np.testing.assert_allclose(y.memory, layer(x, ids, w), rtol=1e-5, atol=1e-5)
+
+    def test_a_forward_whose_stream_is_captured_meanwhile_costs_only_its_call(self):
+        x, ids, w = inputs(4)
+
+        class Captures(TorchLike):
+
+            def __dlpack__(self, stream=None):
+                fake.fake_capture(5, 1)
+                return super().__dlpack__(stream)
+        with self.session() as session, session.step(stream=5) as step:
+            with self.assertRaisesRegex(moetier.BadState, "the stream is being captured"):
+                step.forward(2, TorchLike(x), ids=TorchLike(ids), weights=TorchLike(w), out=Captures(x))
+            fake.fake_capture(5, 0)
+            y = step.forward(3, TorchLike(x), ids=TorchLike(ids), weights=TorchLike(w))
+        np.testing.assert_allclose(y.memory, layer(x, ids, w), rtol=1e-5, atol=1e-5)
+
     def test_a_failing_device_is_its_own_error(self):
         x, ids, w = inputs(4)
         with self.session() as session, session.step() as step:

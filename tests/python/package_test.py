@@ -6,10 +6,12 @@ import subprocess
 import sys
 import threading
 import unittest
+from unittest import mock
 
 import numpy as np
 
 import moetier
+from moetier import _abi
 
 H, E, K = 10, 8, 3
 ANSWER, SILENT, LOST, STALE, REFUSE, DAMAGED = range(6)
@@ -60,6 +62,20 @@ class PackageTest(unittest.TestCase):
             toy.toy_worker_acts(worker, ANSWER)
         self.addCleanup(session.close)
         return session
+
+    def collecting(self):
+        """An event that is set once a thread is in the library's collect, with the turn of its session."""
+        library = _abi.library()
+        collect = library.moetier_collect
+        began = threading.Event()
+
+        def collects(*arguments):
+            began.set()
+            return collect(*arguments)
+        patch = mock.patch.object(library, "moetier_collect", collects)
+        patch.start()
+        self.addCleanup(patch.stop)
+        return began
 
     def test_tells_the_model(self):
         model = self.tier.model
@@ -257,6 +273,51 @@ class PackageTest(unittest.TestCase):
         with session.step(replay=True) as step:
             step.forward(2, x, ids=ids, weights=w, deadline=60)
 
+    def test_a_ticket_refused_for_another_threads_call_is_still_there(self):
+        x, ids, w = inputs(16)
+        session = self.session(micro_batches=2, call_deadline=0.5)
+        toy.toy_worker_acts(2, SILENT)
+        under_way = self.collecting()
+        ended = []
+
+        def collect(step, ticket):
+            try:
+                step.collect(ticket)
+            except moetier.Error as error:
+                ended.append(error)
+        with self.assertRaisesRegex(moetier.BadState, r"uncollected tickets: \d+ \(layer 2, micro-batch 1\);"):
+            with session.step() as step:
+                first = step.submit(2, x, ids=ids, weights=w)
+                second = step.submit(2, x, ids=ids, weights=w, micro_batch=1)
+                other = threading.Thread(target=collect, args=(step, first))
+                other.start()
+                under_way.wait()
+                with self.assertRaisesRegex(moetier.BadState, "another thread is in a call of this session"):
+                    step.collect(second)
+        other.join()
+        self.assertIsInstance(ended[0], moetier.Timeout)
+        self.assertEqual((step.report.status, step.report.calls), ("TIMEOUT", 2))
+        toy.toy_worker_acts(2, ANSWER)
+        with session.step(replay=True) as step:
+            step.forward(2, x, ids=ids, weights=w, deadline=60)
+
+    def test_a_call_interrupted_when_it_was_just_submitted_ends_with_its_step(self):
+        x, ids, w = inputs(4)
+        session = self.session()
+        library = _abi.library()
+        submit = library.moetier_submit
+
+        def interrupted(*arguments):
+            self.assertEqual(submit(*arguments), _abi.OK)
+            raise KeyboardInterrupt  # as a signal's handler does, as soon as Python runs again
+        with self.assertRaises(KeyboardInterrupt):
+            with session.step() as step, mock.patch.object(library, "moetier_submit", interrupted):
+                step.submit(2, x, ids=ids, weights=w)
+        self.assertEqual((step.report.status, step.report.calls), ("OK", 1))
+        with session.step() as step:
+            y = step.forward(2, x, ids=ids, weights=w)
+        np.testing.assert_allclose(y, layer(x, ids, w), rtol=1e-5, atol=1e-5)
+
     def test_a_session_closes_while_the_coordinator_is_away(self):
         toy.toy_coordinator_away(1)
         self.addCleanup(toy.toy_coordinator_away, 0)
@@ -331,14 +392,12 @@ class PackageTest(unittest.TestCase):
             except moetier.Error as error:
                 ended.append(error)
         caller = threading.Thread(target=call)
+        under_way = self.collecting()
         caller.start()
-        refused = None
-        while refused is None and caller.is_alive():
-            try:
-                session.stats
-            except moetier.BadState as error:
-                refused = error
-        self.assertEqual(str(refused), "another thread is in a call of this session; allowed: one at a time")
+        under_way.wait()
+        with self.assertRaises(moetier.BadState) as refused:
+            session.stats
+        self.assertEqual(str(refused.exception), "another thread is in a call of this session; allowed: one at a time")
         session.close()  # frees what that call works on
         caller.join()
         self.assertIsInstance(ended[0], moetier.Timeout)
@@ -362,6 +421,71 @@ class PackageTest(unittest.TestCase):
             tier.close()  # with a session of the other thread open, opening or closing
             other.join()
             self.assertEqual(seen, ["this service is closed"])
+
+    def test_a_session_closes_when_nobody_looks_for_its_events_any_more(self):
+        session = self.session()
+        library = _abi.library()
+        next_event, close = library.moetier_next_event, library.moetier_session_close
+        looks, frees = threading.Event(), threading.Event()
+        seen = []
+
+        def looking(*arguments):
+            looks.set()
+            if frees.wait(0.3):  # the handle is known here, and the library has not been reached
+                seen.append("freed under it")
+                return _abi.OK
+            return next_event(*arguments)
+
+        def closing(handle):
+            frees.set()
+            return close(handle)
+
+        def wait():
+            try:
+                seen.append(session.next_event(timeout=3600))
+            except moetier.Cancelled as error:
+                seen.append(str(error))
+        other = threading.Thread(target=wait)
+        with mock.patch.object(library, "moetier_next_event", looking), \
+                mock.patch.object(library, "moetier_session_close", closing):
+            other.start()
+            looks.wait()
+            session.close()
+            other.join()
+        self.assertEqual(seen, ["the session was closed meanwhile"])
+        with self.assertRaisesRegex(moetier.BadState, "this session is closed"):
+            session.next_event(timeout=3600)
+
+    def test_events_end_a_wait_for_them_and_its_limit_does(self):
+        session = self.session()
+        self.assertIsNone(session.next_event(timeout=0.12))
+        teller = threading.Timer(0.12, toy.toy_coordinator_lost)
+        teller.start()
+        self.assertEqual(session.next_event(timeout=3600).kind, "COORDINATOR_LOST")
+        teller.join()
+
+    def test_a_signals_handler_may_close_the_session_whose_call_it_interrupts(self):
+        session = self.session()
+        library = _abi.library()
+        next_event = library.moetier_next_event
+
+        def interrupted(*arguments):
+            session.close()
+            return next_event(*arguments)
+        with mock.patch.object(library, "moetier_next_event", interrupted):
+            with self.assertRaisesRegex(moetier.Invalid, "session is null"):
+                session.next_event()
+
+    def test_what_a_model_tells_outlives_its_service(self):
+        use = self.tier._use
+
+        def used_then_closed(call):
+            told = use(call)
+            self.tier.close()
+            return told
+        with mock.patch.object(self.tier, "_use", used_then_closed):
+            model = self.tier.model
+        self.assertEqual(model.moe_layers, (0, 2, 3))
 
     def test_what_c_would_cut_short_or_wrap_is_refused(self):
         for given in ({"tenant": "a\0b"}, {"tenant": 5}, {"tenant": "\udcff"}, {"model_fingerprint": 2**64},

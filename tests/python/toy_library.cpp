@@ -1,6 +1,6 @@
 // libmoetier on a tier inside the process, for tests of the Python package: "tier:1" is the tier,
-// toy_worker_acts() tells a worker how to behave, toy_coordinator_away() the coordinator. One tier
-// per process.
+// toy_worker_acts() tells a worker how to behave, toy_coordinator_away() the coordinator,
+// toy_coordinator_lost() is an event of the link. One tier per process.
 
 #include "tests/transport/client/toy_service.hpp"
 
@@ -28,6 +28,10 @@ MOETIER_API void toy_coordinator_away(std::uint32_t away) {
   if (away != 0) {
     the_tier().refuse_close = moetier::make_error(moetier::reason::coordinator_unreached, "away");
   }
+}
+
+MOETIER_API void toy_coordinator_lost() {
+  the_tier().sink(moetier::client::link_event::coordinator_lost, moetier::session_id{});
 }
 
 MOETIER_API void toy_exact(std::uint32_t exact) {

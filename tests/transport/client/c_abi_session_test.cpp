@@ -111,6 +111,24 @@ TEST_F(c_abi, gives_the_lease_back_when_a_session_cannot_be_opened) {
   EXPECT_EQ(tier.closed, (std::vector<std::uint32_t>{1}));
 }
 
+TEST_F(c_abi, the_link_tells_its_events_while_a_carrier_is_being_opened) {
+  ASSERT_EQ(moetier_service_close(service), MOETIER_OK);
+  abi::service_world world = world_of(tier);
+  std::future<void> told;
+  bool went_on = false;
+  world.open_carrier = [&, open = world.open_carrier](std::string_view name) {
+    // As long as the carrier takes, the link's thread must renew leases.
+    told = std::async(std::launch::async,
+                      [&] { tier.sink(link_event::coordinator_lost, session_id{}); });
+    went_on = told.wait_for(std::chrono::seconds(2)) == std::future_status::ready;
+    return open(name);
+  };
+  const auto options = at_tier();
+  ASSERT_TRUE(abi::open_service(&options, &service, std::move(world)));
+  open();
+  EXPECT_TRUE(went_on);
+}
+
 TEST_F(c_abi, a_forked_child_may_use_no_handle) {
   open();
   begin();

@@ -502,6 +502,10 @@ TEST_F(device_tensors, whose_rows_cannot_be_written_fail_their_step_which_can_be
         "the device failed: CUDA_ERROR_ILLEGAL_ADDRESS in cuMemcpy2DAsync of output to the device");
   fails("cuStreamSynchronize", 1,
         "the device failed: CUDA_ERROR_ILLEGAL_ADDRESS in cuStreamSynchronize");
+  // Before the rows are waited for, and behind that.
+  fails("cuCtxPushCurrent", 1, "the device failed: CUDA_ERROR_ILLEGAL_ADDRESS in cuCtxPushCurrent");
+  fails("cuStreamIsCapturing", 1,
+        "the device failed: CUDA_ERROR_ILLEGAL_ADDRESS in cuStreamIsCapturing");
   fails("cuCtxPushCurrent", 2, "the device failed: CUDA_ERROR_ILLEGAL_ADDRESS in cuCtxPushCurrent");
 }
 

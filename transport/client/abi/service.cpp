@@ -124,14 +124,14 @@ expected<moetier_model_info> service::info() {
 }
 
 expected<void> service::may_close() const {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(sessions_mutex_);
   if (sessions_.empty()) return {};
   return fail(reason::sequence, "service_close",
               fmt::format("{} of its sessions are open", sessions_.size()));
 }
 
 expected<transport::Communication*> service::carrier(const std::string& name) {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(carrier_mutex_);
   if (carrier_ == nullptr) {
     auto opened = world_.open_carrier(name);
     if (!opened) return unexpected_error(opened.error());
@@ -146,17 +146,17 @@ expected<transport::Communication*> service::carrier(const std::string& name) {
 }
 
 void service::enter(session& s) {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(sessions_mutex_);
   sessions_.push_back(&s);
 }
 
 void service::leave(session& s) noexcept {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(sessions_mutex_);
   std::erase(sessions_, &s);
 }
 
 void service::hear(client::link_event event, session_id which) noexcept {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(sessions_mutex_);
   for (session* s : sessions_) {
     if (event == client::link_event::session_lost && s->id() != which) continue;
     s->hear(event);

@@ -67,9 +67,11 @@ class service final {
   transport::wait_ring waits_;
   std::unique_ptr<transport::flight_file> flight_file_;  // null = none is wanted
 
-  mutable std::mutex mutex_;
+  std::mutex carrier_mutex_;  // held for as long as an opening takes: never by the link's thread
   std::unique_ptr<transport::Communication> carrier_;
   std::string carrier_name_;
+
+  mutable std::mutex sessions_mutex_;
   std::vector<session*> sessions_;
 
   std::unique_ptr<client::router_cache> routers_;

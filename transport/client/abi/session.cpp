@@ -149,17 +149,15 @@ session::session(service& owner, const moetier_session_options& options,
 session::~session() {
   owner_.leave(*this);
   // A session whose opening failed still holds its lease; there is nobody to tell if this fails.
-  if (granted_.session.value != 0) {
-    static_cast<void>(owner_.link().close_session(granted_.session, k_close_limit));
-  }
+  if (holds_lease_) static_cast<void>(owner_.link().close_session(id(), k_close_limit));
 }
 
 expected<void> session::close() {
   events_.close();  // first: who waits there still reads this session
   source_->cancel();
-  const session_id closed = std::exchange(granted_.session, session_id{});
+  holds_lease_ = false;
   if (lost_.load(std::memory_order_relaxed)) return {};
-  return owner_.link().close_session(closed, k_close_limit);
+  return owner_.link().close_session(id(), k_close_limit);
 }
 
 expected<void> session::check_lease() const {
@@ -313,16 +311,26 @@ expected<void> session::collect(moetier_ticket ticket, const moetier_result& res
   if (auto ok = check_stream(views->place, stream); !ok) return ok;
   result_views places = *views;
   const bool staged = on_device(views->place) && p.tokens > 0;
+  std::optional<error> lost;  // what the driver failed at
   if (staged) {
     auto on_host = staging_->places_for(*views, stream);
-    if (!on_host) return unexpected_error(on_host.error());
-    places = *on_host;
+    if (on_host) {
+      places = *on_host;
+    } else if (on_host.error().code == status::device) {
+      lost = std::move(on_host.error());
+    } else {
+      return unexpected_error(std::move(on_host.error()));
+    }
   }
-  auto ended = source_->collect(u, call_tensors::into(places));
+  auto ended = lost ? collect_into_nowhere(u) : source_->collect(u, call_tensors::into(places));
   // A refused result leaves the ticket as it was.
   if (!ended && (ended.error().code == status::invalid)) return ended;
   if (ended && staged) {
-    ended = staging_->store(places, *views, stream);
+    if (lost) {
+      ended = unexpected_error(std::move(*lost));
+    } else {
+      ended = staging_->store(places, *views, stream);
+    }
     if (!ended && !device_failure_) device_failure_ = ended.error();
   }
   p.outstanding = false;
@@ -348,13 +356,17 @@ expected<void> session::forward(const moetier_call& call, const moetier_result& 
   auto ended = collect(*ticket, result, stream);
   if (!ended && places_[call.micro_batch].outstanding) {
     // The result was refused and nobody has the ticket to ask again.
-    std::vector<std::byte> nowhere(std::size_t{places_[call.micro_batch].tokens} * hidden_size_ *
-                                   sizeof(float));
-    static_cast<void>(source_->collect(
-        call.micro_batch, {.output = nowhere.data(), .pitch = hidden_size_ * sizeof(float)}));
+    static_cast<void>(collect_into_nowhere(call.micro_batch));
     places_[call.micro_batch].outstanding = false;
   }
   return ended;
+}
+
+// Ends a call whose rows have no place to go to.
+expected<void> session::collect_into_nowhere(std::uint16_t micro_batch) {
+  const std::size_t pitch = hidden_size_ * sizeof(float);
+  std::vector<std::byte> nowhere(places_[micro_batch].tokens * pitch);
+  return source_->collect(micro_batch, {.output = nowhere.data(), .pitch = pitch});
 }
 
 void session::write_word(std::uint16_t micro_batch, status code) {

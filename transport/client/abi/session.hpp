@@ -2,7 +2,7 @@
 // A session as the C interface shows it: a lease, a source session on the service's carrier, its
 // tickets, status words, events and counts. It turns tensors and options into the source half's
 // values; all data work is the source half's. Owned by the caller through its handle.
-// Thread: owner (serialised by the caller); hear(), next_event(): any.
+// Thread: owner (serialised by the caller); id(), hear(), next_event(): any.
 
 #include <array>
 #include <atomic>
@@ -26,7 +26,7 @@ class session final {
                                                  const moetier_session_options& options);
   ~session();
 
-  session_id id() const noexcept { return granted_.session; }
+  session_id id() const noexcept { return granted_.session; }  // never changes
   expected<void> check() const { return owner_.check(); }
   expected<void> close();
 
@@ -64,11 +64,13 @@ class session final {
   session(service& owner, const moetier_session_options& options, client::session_granted granted);
   expected<duration_ns> limit_of(std::uint64_t wish) const;
   expected<void> check_lease() const;
+  expected<void> collect_into_nowhere(std::uint16_t micro_batch);
   void write_word(std::uint16_t micro_batch, status code);
 
   service& owner_;
   moetier_session_options options_;
-  client::session_granted granted_;
+  const client::session_granted granted_;
+  bool holds_lease_ = true;  // and nobody has told the coordinator yet that it is over
   std::unique_ptr<client::source_session> source_;
   event_queue events_;
   std::uint64_t generation_told_ = 0;  // link's thread

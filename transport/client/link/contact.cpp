@@ -59,26 +59,44 @@ contact::~contact() noexcept(false) = default;
 // ---- the connection
 
 kj::Promise<void> contact::keep_connected() {
-  return try_connect(0).then([this](bool up) -> kj::Promise<void> {
-    if (!up) {
-      const bool gives_up = disproved_ || (all_refused_ && first_ == first_contact::impatient);
-      if (gives_up && !was_connected_) {
-        hopeless_ = make_error(reason::coordinator_unreached, last_failure_);
-        changed_.fire();
-      }
-      jitter_ = mix(jitter_);
-      const duration_ns pause = backoff_ / 2 + jitter_ % (backoff_ / 2 + 1);
-      backoff_ = std::min(backoff_ * 2, k_backoff_max);
-      return loop_.delay(pause).then([this] { return keep_connected(); });
-    }
-    auto lost = kj::newPromiseAndFulfiller<void>();
-    lost_ = kj::mv(lost.fulfiller);
-    use_connection();
-    return connection_->on_disconnect().exclusiveJoin(kj::mv(lost.promise)).then([this] {
-      drop_connection();
-      return keep_connected();
-    });
+  return kj::evalNow([this] { return try_connect(0); })
+      .then([this](bool up) { return up ? stay_connected() : give_up_or_pause(); })
+      .catch_([this](kj::Exception&&) { return start_over(); })
+      .then([this] { return keep_connected(); });
+}
+
+kj::Promise<void> contact::stay_connected() {
+  auto lost = kj::newPromiseAndFulfiller<void>();
+  lost_ = kj::mv(lost.fulfiller);
+  use_connection();
+  return connection_->on_disconnect().exclusiveJoin(kj::mv(lost.promise)).then([this] {
+    drop_connection();
   });
+}
+
+kj::Promise<void> contact::give_up_or_pause() {
+  const bool gives_up = disproved_ || (all_refused_ && first_ == first_contact::impatient);
+  if (gives_up && !was_connected_) {
+    hopeless_ = make_error(reason::coordinator_unreached, last_failure_);
+    changed_.fire();
+  }
+  return pause();
+}
+
+// What nobody foresaw, an answer that does not decode or a descriptor that cannot be watched, costs
+// the connection that it happened to and no later one.
+kj::Promise<void> contact::start_over() {
+  if (greeted_) drop_connection();
+  last_failure_ = connection_.get() == nullptr ? "no connection" : "its answer breaks the protocol";
+  connection_ = nullptr;
+  return pause();
+}
+
+kj::Promise<void> contact::pause() {
+  jitter_ = mix(jitter_);
+  const duration_ns length = backoff_ / 2 + jitter_ % (backoff_ / 2 + 1);
+  backoff_ = std::min(backoff_ * 2, k_backoff_max);
+  return loop_.delay(length);
 }
 
 kj::Promise<bool> contact::try_connect(std::size_t index) {

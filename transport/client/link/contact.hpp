@@ -80,6 +80,10 @@ class contact final : private kj::TaskSet::ErrorHandler {
   reply<T> tries(std::shared_ptr<attempt<T>> once, time_ns end);
 
   kj::Promise<void> keep_connected();
+  kj::Promise<void> stay_connected();  // until the connection is lost
+  kj::Promise<void> give_up_or_pause();
+  kj::Promise<void> start_over();
+  kj::Promise<void> pause();  // between two rounds of tries
   kj::Promise<bool> try_connect(std::size_t index);
   kj::Promise<bool> prove(int fd);
   kj::Promise<bool> greet();

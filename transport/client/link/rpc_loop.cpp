@@ -20,6 +20,18 @@ namespace {
 
 kj::TimePoint clock_now() { return kj::systemPreciseMonotonicClock().now(); }
 
+kj::AutoCloseFd new_epoll() {
+  int fd = -1;
+  KJ_SYSCALL(fd = epoll_create1(EPOLL_CLOEXEC));
+  return kj::AutoCloseFd(fd);
+}
+
+kj::AutoCloseFd new_event() {
+  int fd = -1;
+  KJ_SYSCALL(fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return kj::AutoCloseFd(fd);
+}
+
 }  // namespace
 
 class rpc_loop::observed final : public fd_readiness {
@@ -81,9 +93,12 @@ bool loop_mail::post(std::function<void()> job) {
 }
 
 rpc_loop::rpc_loop()
-    : timer_(clock_now()), loop_(*this), scope_(loop_), mail_(std::make_shared<loop_mail>()) {
-  KJ_SYSCALL(epoll_ = epoll_create1(EPOLL_CLOEXEC));
-  KJ_SYSCALL(event_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    : epoll_(new_epoll()),
+      event_(new_event()),
+      timer_(clock_now()),
+      loop_(*this),
+      scope_(loop_),
+      mail_(std::make_shared<loop_mail>()) {
   epoll_event wish{};
   wish.events = EPOLLIN;
   wish.data.ptr = nullptr;  // the event descriptor itself
@@ -99,8 +114,6 @@ rpc_loop::~rpc_loop() noexcept(false) {
     unrun.swap(mail_->jobs_);
   }
   unrun.clear();  // here, on the loop's thread, while the loop is whole
-  close(event_);
-  close(epoll_);
 }
 
 kj::Promise<void> rpc_loop::delay(duration_ns length) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <kj/async.h>
+#include <kj/io.h>
 #include <kj/timer.h>
 
 #include "schemas/base/time.hpp"
@@ -43,6 +44,7 @@ class loop_mail final {
 
 class rpc_loop final : private kj::EventPort {
  public:
+  // Throws a kj::Exception when the system has no descriptors left.
   rpc_loop();
   ~rpc_loop() noexcept(false);
   KJ_DISALLOW_COPY(rpc_loop);
@@ -70,8 +72,8 @@ class rpc_loop final : private kj::EventPort {
   bool take_events(int timeout_ms);
   kj::Promise<void> run_jobs();
 
-  int epoll_ = -1;
-  int event_ = -1;
+  const kj::AutoCloseFd epoll_;
+  const kj::AutoCloseFd event_;
   kj::TimerImpl timer_;
   kj::EventLoop loop_;
   kj::WaitScope scope_;

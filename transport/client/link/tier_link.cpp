@@ -5,7 +5,9 @@
 #include <sys/random.h>
 
 #include <atomic>
+#include <exception>
 #include <future>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,28 +25,57 @@ std::uint64_t random_bits() {
   return bits;
 }
 
+// The host's signals are its own: a thread that is started meanwhile has all of them blocked.
+class all_signals_blocked final {
+ public:
+  all_signals_blocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~all_signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  all_signals_blocked(const all_signals_blocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// What lives on the loop's thread.
+struct loop_side {
+  loop_side(link_news& news, std::vector<socket_address> addresses, first_contact first,
+            std::optional<dialer> tls)
+      : reached(loop, news, std::move(addresses), random_bits(), first, std::move(tls)) {}
+
+  rpc_loop loop;
+  kj::PromiseFulfillerPair<void> stop = kj::newPromiseAndFulfiller<void>();
+  contact reached;
+};
+
 // The caller's side: starts the loop's thread, hands calls over, waits for their ends.
 class link final : public tier_link {
  public:
-  link(std::vector<socket_address> addresses, first_contact first, std::optional<dialer> tls) {
-    std::promise<rpc_loop*> started;
-    auto loop = started.get_future();
-    // The host's signals are its own: the thread starts with all of them blocked.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread(
-        [this, &started, first, a = std::move(addresses), t = std::move(tls)]() mutable {
-          serve(std::move(a), first, std::move(t), started);
-        });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    loop_ = loop.get();
+  ~link() noexcept override {
+    if (!thread_.joinable()) return;
+    side_->loop.post([this] { side_->stop.fulfiller->fulfill(); });
+    thread_.join();
   }
 
-  ~link() noexcept override {
-    loop_->post([this] { stop_->fulfill(); });
-    thread_.join();
+  // Called once, before all else.
+  expected<void> start(std::vector<socket_address> addresses, first_contact first,
+                       std::optional<dialer> tls) {
+    std::promise<expected<void>> started;
+    auto up = started.get_future();
+    try {
+      const all_signals_blocked quiet;
+      thread_ = std::thread(
+          [this, first, a = std::move(addresses), t = std::move(tls),
+           s = std::move(started)]() mutable { serve(std::move(a), first, std::move(t), s); });
+    } catch (const std::system_error&) {
+      return fail(reason::coordinator_unreached, "out of threads");
+    }
+    auto done = up.get();
+    if (!done) thread_.join();
+    return done;
   }
 
   expected<void> connected(duration_ns limit) {
@@ -103,7 +134,7 @@ class link final : public tier_link {
   transport::snapshot_ptr newest() const override { return news_.snapshots.newest(); }
   transport::suspicion_ptr suspicion() const override { return news_.snapshots.suspicion(); }
   void report_late(session_id session, worker_id worker, incarnation_id incarnation) override {
-    loop_->post([=, this] { contact_->report_late(session, worker, incarnation); });
+    side_->loop.post([=, this] { side_->reached.report_late(session, worker, incarnation); });
   }
   bool session_lost(session_id session) const override { return news_.session_lost(session); }
   void on_event(std::function<void(link_event, session_id)> sink) override {
@@ -121,12 +152,13 @@ class link final : public tier_link {
     }
     auto ended = std::make_shared<std::promise<expected<T>>>();
     auto result = ended->get_future();
-    loop_->post([this, call = std::move(call), ended] {
-      contact_->add(call(*contact_).then(
-          [ended](expected<T> answer) { ended->set_value(std::move(answer)); },
-          [ended](kj::Exception&&) {
-            ended->set_value(fail(reason::internal_error, "the link's loop failed"));
-          }));
+    side_->loop.post([this, call = std::move(call), ended] {
+      side_->reached.add(
+          call(side_->reached)
+              .then([ended](expected<T> answer) { ended->set_value(std::move(answer)); },
+                    [ended](kj::Exception&&) {
+                      ended->set_value(fail(reason::internal_error, "the link's loop failed"));
+                    }));
     });
     result.wait();
     outstanding_.fetch_sub(1);
@@ -134,23 +166,24 @@ class link final : public tier_link {
   }
 
   void serve(std::vector<socket_address> addresses, first_contact first, std::optional<dialer> tls,
-             std::promise<rpc_loop*>& started) {
+             std::promise<expected<void>>& started) {
     pthread_setname_np(pthread_self(), "moetier-link");
-    rpc_loop loop;
-    auto stop = kj::newPromiseAndFulfiller<void>();
-    stop_ = kj::mv(stop.fulfiller);
-    contact reached(loop, news_, std::move(addresses), random_bits(), first, std::move(tls));
-    contact_ = &reached;
-    started.set_value(&loop);
-    loop.run(kj::mv(stop.promise));
+    std::optional<loop_side> made;
+    try {
+      made.emplace(news_, std::move(addresses), first, std::move(tls));
+    } catch (const std::exception&) {  // KJ's are such, too
+      return started.set_value(
+          fail(reason::coordinator_unreached, "out of file descriptors or memory"));
+    }
+    side_ = &*made;
+    started.set_value({});
+    made->loop.run(kj::mv(made->stop.promise));
   }
 
   link_news news_;
   std::atomic<std::size_t> outstanding_{0};
   std::thread thread_;
-  rpc_loop* loop_ = nullptr;  // lives on thread_, as do the next two
-  kj::Own<kj::PromiseFulfiller<void>> stop_;
-  contact* contact_ = nullptr;
+  loop_side* side_ = nullptr;  // lives on thread_
 };
 
 }  // namespace
@@ -169,7 +202,10 @@ expected<std::unique_ptr<tier_link>> connect(std::string_view address, duration_
     if (!made) return unexpected_error(made.error());
     tls = std::move(*made);
   }
-  auto made = std::make_unique<link>(std::move(*addresses), options.first, std::move(tls));
+  auto made = std::make_unique<link>();
+  if (auto ok = made->start(std::move(*addresses), options.first, std::move(tls)); !ok) {
+    return unexpected_error(ok.error());
+  }
   if (const auto up = made->connected(limit); !up) return unexpected_error(up.error());
   return made;
 }

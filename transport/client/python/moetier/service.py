@@ -1,17 +1,20 @@
 """Services, sessions and steps: the objects of moetier.h with Python's manners."""
 
 import collections
+import contextlib
 import ctypes
 import numbers
 import os
 import threading
+import time
 import warnings
 
 import numpy
 
 from . import _abi
 from ._tensor import check_can_allocate, empty_beside, empty_like, tensor
-from .errors import BadState, Degraded, Error, Invalid, Timeout, Unavailable
+from .errors import (BadState, Cancelled, Degraded, Error, Invalid, NoMemory, Timeout, Unavailable, Unsupported,
+                     VersionMismatch)
 
 Model = collections.namedtuple(
     "Model", "model_type hidden_size intermediate_size experts top_k layers_total moe_layers fingerprint epoch "
@@ -36,6 +39,9 @@ _ON_MISSING = {"fail": 0, "degrade": 1, "wait": 2}
 _EVENTS = {1: "GENERATION_READY", 2: "GENERATION_MOVED", 3: "MEMBERSHIP", 4: "SUSPECT", 5: "CREDITS", 6: "DRAIN",
            7: "EXPERTS_MISSING", 8: "COORDINATOR_LOST", 9: "COORDINATOR_BACK", 10: "RECAPTURE", 11: "SESSION_LOST",
            12: "OVERFLOW"}
+
+_SLICE = 0.05  # seconds that close() waits at most for a thread that waits for events
+_REFUSALS = (Invalid, BadState, Unsupported, VersionMismatch, NoMemory)  # of a collect; all else ends its call
 
 
 def _pick(name, value, choices):
@@ -109,12 +115,36 @@ class _Handle:
     def __init__(self, handle):
         self._open_handle = handle
         self._process = os.getpid()
+        self._users = []  # threads in a call that others may make at the same time, by ident
+        self._idle = threading.Condition()
 
     @property
     def _handle(self):
         if self._open_handle is None:
             raise BadState("this %s is closed" % self._what, reason="sequence")
         return self._open_handle
+
+    def _use(self, call):
+        """call(handle), which _take_handle() waits for."""
+        me = threading.get_ident()
+        with self._idle:
+            handle = self._handle
+            self._users.append(me)
+        try:
+            return call(handle)
+        finally:
+            with self._idle:
+                self._users.remove(me)
+                self._idle.notify_all()
+
+    def _take_handle(self):
+        """The handle, which nobody uses any more, to be closed and emptied; None if it was taken before."""
+        with self._idle:
+            handle, self._open_handle = self._open_handle, None
+            me = threading.get_ident()  # a signal's handler may come in the middle of a call
+            while self._is_ours() and any(user != me for user in self._users):
+                self._idle.wait()
+        return handle
 
     def _is_ours(self):
         """Not in a forked child, where threads that hold a lock of ours do not exist any more."""
@@ -153,9 +183,15 @@ class _Turn:
     def __exit__(self, *exception):
         self._lock.release()
 
-    def wait(self):
-        """Takes the turn when the call that is under way has ended."""
-        self._lock.acquire()
+    @contextlib.contextmanager
+    def waited(self):
+        """The turn, open handle or not, once the call that is under way has ended. In a forked child nobody may be
+        left to end it."""
+        if not self._session._is_ours():
+            yield
+            return
+        with self._lock:
+            yield
 
 
 class Service(_Handle):
@@ -166,30 +202,20 @@ class Service(_Handle):
     def __init__(self, handle):
         super().__init__(handle)
         self._sessions = []
-        self._users = []  # threads in a call of the library, by ident
-        self._idle = threading.Condition()
-
-    def _use(self, call):
-        """call(handle), which close() waits for."""
-        with self._idle:
-            handle = self._handle
-            self._users.append(threading.get_ident())
-        try:
-            return call(handle)
-        finally:
-            with self._idle:
-                self._users.remove(threading.get_ident())
-                self._idle.notify_all()
 
     @property
     def model(self):
         """What the tier serves now, as a Model."""
         info = _abi.ModelInfo()
-        self._use(lambda handle: _abi.check(_abi.library().moetier_service_info(handle, ctypes.byref(info))))
+
+        def told(service):
+            _abi.check(_abi.library().moetier_service_info(service, ctypes.byref(info)))
+            return tuple(info.moe_layers[:info.moe_layer_count])  # they are the service's memory
+        moe_layers = self._use(told)
         return Model(model_type=info.model_type.decode(), hidden_size=info.hidden_size,
                      intermediate_size=info.intermediate_size, experts=info.experts, top_k=info.top_k,
-                     layers_total=info.layers_total, moe_layers=tuple(info.moe_layers[:info.moe_layer_count]),
-                     fingerprint=info.fingerprint, epoch=info.epoch, generation=info.generation, workers=info.workers,
+                     layers_total=info.layers_total, moe_layers=moe_layers, fingerprint=info.fingerprint,
+                     epoch=info.epoch, generation=info.generation, workers=info.workers,
                      workers_live=info.workers_live, exact_allowed=bool(info.exact_allowed),
                      routing_method=info.routing_method, carrier=info.carrier.decode(), backend=info.backend.decode(),
                      router_columns=info.router_columns, shared_experts=info.shared_experts,
@@ -232,11 +258,7 @@ class Service(_Handle):
         return self._use(opened)
 
     def close(self):
-        with self._idle:
-            handle, self._open_handle = self._open_handle, None
-            me = threading.get_ident()  # a signal's handler may come in the middle of a call
-            while self._is_ours() and any(user != me for user in self._users):
-                self._idle.wait()
+        handle = self._take_handle()
         if handle is None:
             return
         try:
@@ -246,6 +268,7 @@ class Service(_Handle):
         except Error:
             self._open_handle = handle
             raise
+        handle.value = None  # for a call of this thread that a signal's handler closed under it
 
 
 class Session(_Handle):
@@ -283,10 +306,23 @@ class Session(_Handle):
         return Stats(*(getattr(shown, field) for field in Stats._fields))
 
     def next_event(self, timeout=0.0):
-        """The next Event, or None when none came within `timeout` seconds."""
+        """The next Event, or None when none came within `timeout` seconds. Any thread; Cancelled when the session is
+        closed meanwhile."""
         event = _abi.Event()
-        limit = _nanoseconds("timeout", timeout) if timeout else 0
-        if _abi.check(_abi.library().moetier_next_event(self._handle, ctypes.byref(event), limit)) == _abi.PENDING:
+        until = time.monotonic() + (_nanoseconds("timeout", timeout) / 1e9 if timeout else 0)
+
+        def look(session):
+            limit = min(max(0, until - time.monotonic()), _SLICE)
+            return _abi.check(_abi.library().moetier_next_event(session, ctypes.byref(event), int(limit * 1e9)))
+        status = self._use(look)
+        try:
+            while status == _abi.PENDING and time.monotonic() < until:
+                status = self._use(look)
+        except BadState:
+            if not self.closed:
+                raise
+            raise Cancelled("the session was closed meanwhile", reason="session_closed") from None
+        if status == _abi.PENDING:
             return None
         return Event(_EVENTS.get(event.kind, str(event.kind)), event.workers_live, event.epoch, event.generation)
 
@@ -304,37 +340,38 @@ class Session(_Handle):
             _abi.check(_abi.library().moetier_ack_generation(handle, number))
 
     def close(self):
-        if self._is_ours():
-            self._turn.wait()
-        try:
-            if self._open_handle is None:
+        with self._turn.waited():
+            handle = self._take_handle()
+            if handle is None:
                 return
-            handle, self._open_handle = self._open_handle, None
             status = _abi.library().moetier_session_close(handle)
+            handle.value = None  # as the service's
             self.tier._sessions.remove(self)  # the service goes on closing when this is freed
-            _abi.check(status)
-        except (Unavailable, Timeout):
-            # The coordinator is away and cannot be told. What is here was freed all the same, and the lease lapses by
-            # itself, so there is nothing that the caller could do about it.
-            pass
-        finally:
-            if self._is_ours():
-                self._turn.__exit__()
+            try:
+                _abi.check(status)
+            except (Unavailable, Timeout):
+                # The coordinator is away and cannot be told. What is here was freed all the same, and the lease lapses
+                # by itself, so there is nothing that the caller could do about it.
+                pass
 
 
 class Ticket:
     """One submitted call, to be collected once."""
 
-    __slots__ = ("number", "layer", "micro_batch", "_like", "_given", "_dtype", "_shape")
+    __slots__ = ("layer", "micro_batch", "_number", "_like", "_given", "_dtype", "_shape")
 
-    def __init__(self, number, layer, micro_batch, like, given, dtype):
-        self.number = number
+    def __init__(self, layer, micro_batch, like, given, dtype):
+        self._number = ctypes.c_uint64()  # the library writes it: 0 until the call was taken
         self.layer = layer
         self.micro_batch = micro_batch
         self._like = like
         self._given = given
         self._dtype = dtype
         self._shape = given.shape
+
+    @property
+    def number(self):
+        return self._number.value
 
 
 class Step:
@@ -345,7 +382,7 @@ class Step:
         self._stream = None if stream is None else _number("stream", stream, 2**64 - 1)
         self._options = _abi.StepOptions(replay=int(bool(replay)), warmup=int(bool(warmup)),
                                          deadline_ns=_nanoseconds("deadline", deadline))
-        self._open = {}  # number -> Ticket
+        self._open = {}  # Tickets to be collected, as keys: a dict keeps their order
         self.report = None  # a StepReport once the step has ended
         self.bad_rows = None  # bool [T] of the last collected call, in a session with bad_rows="flag"
 
@@ -355,26 +392,36 @@ class Step:
         return self
 
     def __exit__(self, kind, exception, traceback):
-        if self._session.closed:
-            return
-        # Calls that nobody will collect any more are ended here: an outstanding one would keep the step open for ever.
-        left = list(self._open.values())
-        for ticket in left:
+        with self._session._turn.waited():  # refused, the step would stay open
+            if self._session.closed:
+                return
+            left = [ticket for ticket in list(self._open) if self._finish(ticket)]
             try:
-                self.collect(ticket, None if ticket._given.on_device else numpy.empty(ticket._shape, numpy.float32))
+                self._end()
             except Error:
-                pass
-        try:
-            self._end()
-        except Error:
-            # An exception under way is the one to see, then that the caller forgot a ticket.
-            if kind is None and not left:
-                raise
+                # An exception under way is the one to see, then that the caller forgot a ticket.
+                if kind is None and not left:
+                    raise
         if kind is None and left:
             raise BadState("the step ended with uncollected tickets: %s; allowed: a step whose tickets were collected"
                            % ", ".join("%d (layer %d, micro-batch %d)" % (ticket.number, ticket.layer,
                                                                           ticket.micro_batch) for ticket in left),
                            reason="sequence")
+
+    def _finish(self, ticket):
+        """Ends a call that nobody will collect any more: an outstanding one would keep the step open for ever. False
+        if it was not outstanding. Requires: this thread's turn."""
+        for stream in dict.fromkeys((self._stream, None)) if ticket.number else ():  # ours may be captured
+            try:
+                self._collect(ticket, None if ticket._given.on_device else numpy.empty(ticket._shape, numpy.float32),
+                              False, stream)
+                return True
+            except _REFUSALS:
+                continue
+            except Error:
+                return True
+        self._open.pop(ticket, None)
+        return False
 
     def _end(self):
         report = _abi.StepReport()
@@ -410,11 +457,15 @@ class Step:
             is_bfloat16 = name == "logits" and dtype == "bfloat16" and getattr(value, "itemsize", 0) == 2
             keep.append(tensor(name, value, "bfloat16" if is_bfloat16 else None, stream=self._stream))
             setattr(call, name, keep[-1].pointer)
-        number = ctypes.c_uint64()
-        with self._session._turn as handle:
-            _abi.check(_abi.library().moetier_submit(handle, ctypes.byref(call), self._stream, ctypes.byref(number)))
-        ticket = Ticket(number.value, call.layer, call.micro_batch, hidden, given, dtype)
-        self._open[ticket.number] = ticket
+        ticket = Ticket(call.layer, call.micro_batch, hidden, given, dtype)
+        self._open[ticket] = None  # before the call, since after it a signal's handler may raise
+        try:
+            with self._session._turn as handle:
+                _abi.check(_abi.library().moetier_submit(handle, ctypes.byref(call), self._stream,
+                                                         ctypes.byref(ticket._number)))
+        except Error:
+            self._open.pop(ticket)
+            raise
         return ticket
 
     def collect(self, ticket, out=None, *, routing=False):
@@ -425,11 +476,14 @@ class Step:
         """
         if not isinstance(ticket, Ticket):
             raise Invalid("ticket is a %s; allowed: a Ticket" % type(ticket).__name__, reason="invalid_argument")
+        return self._collect(ticket, out, routing, self._stream)
+
+    def _collect(self, ticket, out, routing, stream):
         if out is None:
             out = empty_like(ticket._like, ticket._shape, ticket._given)
         bfloat16 = ticket._given.is_bfloat16 and getattr(out, "itemsize", 0) == 2
         into = tensor("out", out, "bfloat16" if bfloat16 and isinstance(out, numpy.ndarray) else None, writable=True,
-                      stream=self._stream)
+                      stream=stream)
         result = _abi.Result(output=into.pointer)
         keep = [into]
         tokens = ticket._shape[0]
@@ -437,7 +491,7 @@ class Step:
         def wanted(field, shape, dtype):
             array = (empty_beside(ticket._like, shape, dtype) if ticket._given.on_device
                      else numpy.empty(shape, dtype))
-            keep.append(tensor(field, array, stream=self._stream))
+            keep.append(tensor(field, array, stream=stream))
             setattr(result, field, keep[-1].pointer)
             return array
         if routing:
@@ -446,17 +500,16 @@ class Step:
         bad_rows = wanted("bad_rows", (tokens,), "uint8") if self._session._flags_bad_rows else None
         try:
             with self._session._turn as handle:
-                status = _abi.check(_abi.library().moetier_collect(handle, ticket.number, ctypes.byref(result),
-                                                                   self._stream))
-        except Invalid:
+                status = _abi.check(_abi.library().moetier_collect(handle, ticket.number, ctypes.byref(result), stream))
+        except _REFUSALS:
             raise  # the ticket is still to be collected
         except Error:
-            self._open.pop(ticket.number, None)
+            self._open.pop(ticket, None)
             raise
-        self._open.pop(ticket.number, None)
+        self._open.pop(ticket, None)
         self.bad_rows = None if bad_rows is None else bad_rows != 0
         if status == _abi.DEGRADED:
-            warnings.warn("some experts are missing from these rows", Degraded, stacklevel=2)
+            warnings.warn("some experts are missing from these rows", Degraded, stacklevel=3)
         return (out, ids, weights) if routing else out
 
     def forward(self, layer, hidden, logits=None, ids=None, weights=None, *, token_ids=None, adapter_ids=None, out=None,
@@ -467,6 +520,8 @@ class Step:
                              deadline=deadline)
         try:
             return self.collect(ticket, out, routing=routing)
-        except Invalid:
-            self.collect(ticket)  # a wrong `out`: the call itself still ends here
+        except Exception:
+            if ticket in self._open:  # a wrong `out`, another thread's turn: nobody else has the ticket
+                with self._session._turn.waited():
+                    self._finish(ticket)
             raise

@@ -282,6 +282,8 @@ void core::state::lose(member& gone, loss_cause cause, const std::string& why) {
     // Before the decision there is nothing to keep a place in.
     if (attempt) drop_attempt();
     const std::string name = gone.name;
+    // What failed there failed on that machine: whoever comes instead is asked anew.
+    std::erase_if(failures, [&](const prepare_failure& f) { return f.worker == name; });
     members.erase(name);
   }
 }

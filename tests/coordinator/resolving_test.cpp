@@ -102,6 +102,27 @@ TEST(coordinator_resolving, a_refusal_of_the_attempt_before_is_not_charged_to_th
   EXPECT_EQ(b.snapshot()->backend, "moetier.cpu.ref.none");
 }
 
+// Its failures were its machine's: whoever comes instead is asked anew, without a restart.
+TEST(coordinator_resolving, what_failed_on_a_worker_is_forgotten_when_it_goes) {
+  for (const char* instead : {"b", "c"}) {
+    bench b;
+    b.start();
+    b.join("a", 11);
+    b.add("b", 12).loads = false;
+    b.connect("b");
+    for (std::size_t tried = 0; b.heard_by<control::prepare>("b").size() > tried; ++tried) {
+      const auto p = b.heard_by<control::prepare>("b").back();
+      b.say("b", control::refused{control::refused::why::prepare_failed, p.epoch, p.generation,
+                                  incarnation_id(12), "its memory is bad"});
+    }
+    ASSERT_TRUE(b.logged("plan_infeasible")) << "every candidate has failed on b";
+    b.lose_link("b");
+    b.join(instead, 22);
+    ASSERT_TRUE(b.view().ready) << instead << ": " << reason_not_ready(b);
+    EXPECT_EQ(b.snapshot()->backend, "moetier.cpu.avx2.none");
+  }
+}
+
 TEST(coordinator_resolving, degrading_can_be_forbidden_and_says_what_failed) {
   bench b(1);
   b.options.allow_degradation = false;

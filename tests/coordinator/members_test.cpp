@@ -122,6 +122,29 @@ TEST(coordinator_members, a_worker_that_knows_a_higher_epoch_stops_it) {
   EXPECT_EQ(b.all<stopped>()[0].why, "epoch 9 exists; this coordinator's is 1");
 }
 
+// One wrong address in a worker's settings must not stop a tier.
+TEST(coordinator_members, another_tiers_worker_of_a_higher_epoch_is_refused_and_stops_nothing) {
+  bench b;
+  b.options.checkpoint_digest = 0xd1;
+  b.start();
+  b.join("a", 11);
+  auto& other_model = b.add("b", 12).hello;
+  other_model.highest_epoch = epoch_number(9);
+  other_model.model_fingerprint = 1;
+  b.connect("b");
+  EXPECT_EQ(refusal_of(b, "b"),
+            "model fingerprint is 0000000000000001; the tier's is 000000000000f00d");
+  auto& other_files = b.add("b", 22).hello;
+  other_files.highest_epoch = epoch_number(9);
+  other_files.checkpoint_digest = 0xd2;
+  b.connect("b");
+  EXPECT_EQ(refusal_of(b, "b"),
+            "checkpoint digest is 00000000000000d2; the tier's is 00000000000000d1");
+  EXPECT_TRUE(b.all<stopped>().empty());
+  b.join("b", 32);
+  EXPECT_TRUE(b.view().ready);
+}
+
 // --- joining ---
 
 TEST(coordinator_members, a_worker_unlike_the_tier_is_refused_with_every_field_that_differs) {

@@ -125,6 +125,15 @@ bool core::state::is_of_this_tier(const control::hello& m) const {
          (ours == 0 || m.checkpoint_digest == 0 || m.checkpoint_digest == ours);
 }
 
+// Another member whose words are the tier's, or null: one with a link, or awaited after a stop of
+// this process. Those that are gone may all be replaced by another build.
+const member* core::state::peer_of(const control::hello& m) const {
+  for (const auto& [name, other] : members) {
+    if (name != m.name && (other.link || other.live())) return &other;
+  }
+  return nullptr;
+}
+
 // Everything in which this worker differs from the tier, or "".
 std::string core::state::mismatch_of(const control::hello& m) const {
   std::string text;
@@ -140,11 +149,9 @@ std::string core::state::mismatch_of(const control::hello& m) const {
   differs("heartbeat timeout", m.heartbeat_timeout_ns, options.heartbeat_timeout);
   const bool planned = durable.generation.value != 0;
   std::uint64_t digest = checkpoint_digest();
-  for (const auto& [name, other] : members) {  // any process that was taken speaks for the tier
-    if (other.told.name.empty() || name == m.name) continue;
-    if (digest == 0) digest = other.told.checkpoint_digest;
-    differs("carrier", m.carrier, other.told.carrier);
-    break;
+  if (const member* peer = peer_of(m)) {
+    if (digest == 0) digest = peer->told.checkpoint_digest;
+    differs("carrier", m.carrier, peer->told.carrier);
   }
   if (digest != 0) differs("checkpoint digest", hex(m.checkpoint_digest), hex(digest));
   if (const std::string unfit = unfit_for(m); !unfit.empty())

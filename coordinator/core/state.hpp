@@ -86,6 +86,7 @@ struct core::state {
   void hear(member& from, const control::leaving& m, time_ns now);
   std::uint64_t checkpoint_digest() const;
   bool is_of_this_tier(const control::hello& m) const;
+  const member* peer_of(const control::hello& m) const;
   std::string mismatch_of(const control::hello& m) const;
   void adopt(member& place, link_number link, const control::hello& m, time_ns now);
   void bring_in(member& place, bool resumes, time_ns now);

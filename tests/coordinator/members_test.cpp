@@ -267,6 +267,31 @@ TEST(coordinator_members, a_restarted_worker_gets_its_place_loads_is_checked_and
   EXPECT_TRUE(b.heard_by<control::prepare>("a").empty()) << "no plan switch for a return";
 }
 
+// All are replaced by a build that speaks otherwise: nobody is held to the words of one that is
+// gone, but the second to those of the first.
+TEST(coordinator_members, workers_that_are_gone_speak_for_nobody) {
+  bench b;
+  b.serve();
+  b.lose_link("a");
+  b.lose_link("b");
+  auto other = toy::cpu_environment();
+  other.numerics_combine = 2;
+  const auto replace = [&](const char* name, std::uint64_t incarnation, const char* carrier) {
+    auto& hello = b.add(name, incarnation).hello;
+    hello.carrier = carrier;
+    hello.environment = toy::environment_document(other);
+    b.connect(name);
+  };
+  replace("a", 21, "ucx");
+  EXPECT_EQ(refusal_of(b, "a"), "not refused");
+  replace("b", 22, "in_process");
+  EXPECT_EQ(refusal_of(b, "b"), "carrier is in_process; the tier's is ucx");
+  replace("b", 32, "ucx");
+  EXPECT_EQ(refusal_of(b, "b"), "not refused");
+  EXPECT_TRUE(b.is_live(0));
+  EXPECT_TRUE(b.is_live(1));
+}
+
 TEST(coordinator_members, a_worker_that_comes_back_with_other_bytes_stays_out) {
   bench b;
   b.serve();

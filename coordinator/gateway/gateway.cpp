@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "schemas/base/no_credit.hpp"
+
 namespace moetier::coordinator {
 
 gateway::gateway(transport::Communication& carrier, gateway_options options)
@@ -46,7 +48,7 @@ void gateway::open(const thin_session_options& options, transport::snapshot_ptr 
     if (board_.newest() == nullptr) {
       admitted = fail(reason::not_ready, "nothing is committed yet");
     } else if (sessions_.size() + ending_.size() >= options_.sessions_max) {
-      admitted = fail(reason::no_credit, "the gateway's sessions are at their limit");
+      admitted = no_credit("the gateway's sessions are at their limit", k_session_pause);
     } else if (sessions_.count(options.session) != 0) {
       admitted = fail(reason::sequence, "open", "the gateway serves this session already");
     } else {

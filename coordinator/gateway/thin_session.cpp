@@ -7,6 +7,8 @@
 
 #include <fmt/core.h>
 
+#include "schemas/base/no_credit.hpp"
+
 namespace moetier::coordinator {
 
 thin_session::thin_session(transport::Communication& carrier, const client::snapshot_board& board,
@@ -54,11 +56,9 @@ expected<void> thin_session::room() const {
 expected<void> thin_session::room_locked() const {
   if (ended_) return fail(reason::session_closed, options_.session.value);
   if (!serving_ || waiting_.size() < options_.waiting_max) return {};
-  error full =
-      make_error(reason::no_credit, fmt::format("a call of the session is served and {} of {} wait",
-                                                waiting_.size(), options_.waiting_max));
-  full.retry_after_ns = 10 * k_millisecond;
-  return unexpected_error(std::move(full));
+  return no_credit(fmt::format("a call of the session is served and {} of {} wait", waiting_.size(),
+                               options_.waiting_max),
+                   10 * k_millisecond);
 }
 
 void thin_session::end() noexcept {

@@ -22,6 +22,9 @@
 
 namespace moetier::coordinator {
 
+// When a session that found no room at the gateway may be asked for again.
+inline constexpr duration_ns k_session_pause = 100 * k_millisecond;
+
 // How the workers reach a thin session's source half.
 struct thin_place {
   transport::source_shape shape;

@@ -226,6 +226,7 @@ TEST_F(gateway_test, sessions_are_bounded_and_a_place_is_free_again_after_its_en
   ASSERT_FALSE(fourth);
   EXPECT_EQ(fourth.error().text, "no credit: the gateway's sessions are at their limit");
   EXPECT_EQ(fourth.error().code, status::overloaded);
+  EXPECT_EQ(fourth.error().retry_after_ns, 100 * k_millisecond);
   thin.end(session_id(2));
   expected<void> retried = fourth;
   const time_ns until = monotonic_now() + k_patience;

@@ -167,6 +167,29 @@ TEST_F(rpc_hostile, calls_without_end_are_bounded) {
   EXPECT_TRUE(wait_counter(&rpc_counters::connections_overrun, 1));
 }
 
+// Those that the client gave up run on and count.
+TEST_F(rpc_hostile, one_call_more_than_a_connection_may_have_is_told_when_to_come_again) {
+  raw_client raw(server.port);
+  tier.silent = true;  // opening waits
+  for (const int calls : {200, 56}) {
+    std::vector<kj::Promise<void>> opening;
+    for (int i = 0; i < calls; ++i) {
+      auto request = raw.tier().openSessionRequest();
+      client::write_call(request.initCall(), 77, 1, k_patience);
+      opening.push_back(request.send().ignoreResult());
+    }
+    // Answered behind them: they are in service when they are given up.
+    const auto ping = raw.send(raw.tier().pingRequest());
+    if (calls == 200) {
+      EXPECT_EQ(raw.refusal(ping), "");
+      continue;
+    }
+    EXPECT_EQ(raw.refusal(ping), "no credit: too many calls of one connection");
+    EXPECT_EQ(ping.getStatus().getRetryAfterNs(), 10 * k_millisecond);
+  }
+  tier.silent = false;
+}
+
 // Calls as bytes, so that nobody has to read what comes back.
 void append_call(std::vector<std::uint32_t>& out, std::uint32_t question) {
   capnp::MallocMessageBuilder message;

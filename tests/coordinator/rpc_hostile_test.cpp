@@ -4,10 +4,27 @@
 #include <capnp/rpc.capnp.h>
 #include <capnp/serialize.h>
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
 
 #include "tests/coordinator/fake_tier.hpp"
 #include "tests/coordinator/raw_client.hpp"
 #include "transport/client/link/tier_link.hpp"
+
+namespace {
+
+std::atomic<bool> out_of_watches{false};
+
+}  // namespace
+
+// In the C library's place: the next descriptor to be observed is refused when a test says so.
+extern "C" int epoll_ctl(int epoll, int what, int fd, epoll_event* wish) noexcept {
+  if (what == EPOLL_CTL_ADD && out_of_watches.exchange(false)) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_epoll_ctl, epoll, what, fd, wish));
+}
 
 namespace moetier::coordinator {
 namespace {
@@ -82,6 +99,15 @@ TEST_F(rpc_hostile, a_message_cut_short_ends_its_connection) {
 TEST_F(rpc_hostile, what_is_framed_well_but_is_no_rpc_message_ends_its_connection) {
   // One segment of two words whose root pointer leads out of it.
   EXPECT_TRUE(is_closed_after(connect_to(server.port), {0, 2, 0xfffffff8, 0x0000ffff, 0, 0}));
+}
+
+TEST_F(rpc_hostile, a_connection_that_cannot_begin_ends_alone) {
+  out_of_watches = true;
+  EXPECT_TRUE(is_closed_after(connect_to(server.port), {}));
+  EXPECT_FALSE(out_of_watches);
+  // The listener goes on: what the next one says is read.
+  EXPECT_TRUE(is_closed_after(connect_to(server.port), std::vector<std::uint32_t>(64, ~0u)));
+  EXPECT_TRUE(wait_counter(&rpc_counters::frames_malformed, 1));
 }
 
 TEST_F(rpc_hostile, another_protocol_version_is_refused_first) {

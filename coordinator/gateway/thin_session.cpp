@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "coordinator/gateway/scarce.hpp"
 #include "schemas/base/no_credit.hpp"
 
 namespace moetier::coordinator {
@@ -82,8 +83,9 @@ transport::carrier_counters thin_session::carrier_counts() const {
   return carrier_;
 }
 
-void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
-                       const thin_session_hooks& hooks, opened done) {
+expected<std::unique_ptr<client::source_session>> thin_session::open_source(
+    transport::Communication& carrier, const client::snapshot_board& board,
+    const thin_session_hooks& hooks) {
   client::source_session_options wish{
       .session = options_.session,
       .source = options_.source,
@@ -112,7 +114,12 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
       hooks.on_timeout(wait, hooks.waits);
     };
   }
-  auto source = client::source_session::open(carrier, wish, board.newest());
+  return client::source_session::open(carrier, wish, board.newest());
+}
+
+void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
+                       const thin_session_hooks& hooks, opened done) {
+  auto source = of_scarce([&] { return open_source(carrier, board, hooks); });
   if (!source) return done(unexpected_error(source.error()));
   done(thin_place{(*source)->shape(), (*source)->address()});
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/fake_tier.hpp"
+#include "tests/coordinator/no_threads.hpp"
 #include "tests/coordinator/raw_client.hpp"
 #include "tests/coordinator/toy_tier.hpp"
 #include "transport/client/link/tier_link.hpp"
@@ -213,6 +214,19 @@ TEST_F(rpc_thin, a_forward_ends_by_its_deadline_and_others_are_served_meanwhile)
   EXPECT_EQ(out.error().code, status::timeout);
   EXPECT_GT(served, 0);
   tier.workers[0]->freeze(false);
+}
+
+TEST_F(rpc_thin, a_session_whose_thread_cannot_start_is_told_when_to_come_again) {
+  expected<client::session_granted> refused;
+  {
+    const no_threads none;
+    refused = link->open_session({.return_mode = 1, .thin = true}, k_patience);
+  }
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, status::overloaded) << refused.error().text;
+  EXPECT_EQ(refused.error().retry_after_ns, 100 * k_millisecond);
+  EXPECT_TRUE(control.wait([](const auto& s) { return s.empty(); })) << "its grant is given back";
+  EXPECT_TRUE(link->forward(open(), call_of(inputs(tier.shape, 2, 1))));
 }
 
 TEST_F(rpc_thin, a_thin_session_whose_client_dies_is_closed_at_once) {

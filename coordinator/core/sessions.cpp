@@ -145,8 +145,7 @@ void core::state::on(const open_session& e, time_ns now) {
     return answer(e.token, unexpected_error(std::move(request.error())));
   }
   if (!published) {
-    const auto reasons = reasons_not_ready();
-    error why = make_error(reason::not_ready, reasons.empty() ? "it is starting" : reasons.front());
+    error why = make_error(reason::not_ready, reason_for_clients());
     why.retry_after_ns = options.heartbeat_timeout;
     return answer(e.token, unexpected_error(std::move(why)));
   }

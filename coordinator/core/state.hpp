@@ -27,8 +27,10 @@
 namespace moetier::coordinator {
 
 inline constexpr generation_number k_first_generation{1};
-// What clients hear of it; the log says what the disk said.
+// What clients hear of it; the log says what the disk, or a worker, said.
 inline constexpr const char* k_disk_fails = "the durable record cannot be written";
+inline constexpr const char* k_plan_fails =
+    "its first plan cannot be made; the operator's log says why";
 
 using resolved_tier = coordinator::resolved;
 
@@ -254,7 +256,8 @@ struct core::state {
   std::vector<std::vector<std::uint32_t>> units_of_plan_file();
   transport::snapshot_ptr make_snapshot() const;
   void count_replicas();
-  std::vector<std::string> reasons_not_ready() const;
+  std::vector<std::string> reasons_not_ready() const;  // for the operator
+  std::string reason_for_clients() const;
 };
 
 }  // namespace moetier::coordinator

@@ -171,26 +171,46 @@ TEST_F(rpc_hostile, a_foreign_session_cannot_be_resumed) {
 
 TEST_F(rpc_hostile, calls_without_end_are_bounded) {
   raw_client raw(server.port);
-  auto opened = raw.send(raw.tier().openSessionRequest());
-  // Long polls that nothing will answer: the bound ends the connection, not the process.
-  std::vector<kj::Promise<void>> polls;
-  auto seen = [](auto& request) {
-    auto s = request.initSeen();
-    s.setGeneration(~0ull);
-  };
+  tier.silent = true;
+  // Openings that nothing will answer: the bound ends the connection, not the process.
+  std::vector<kj::Promise<void>> calls;
   for (int i = 0; i < 300; ++i) {
-    auto request = opened.getSession().watchRequest();
-    auto call = request.initCall();
-    call.setProtocol(1);
-    call.setDeadlineNs(600 * k_second);
-    seen(request);
-    polls.push_back(request.send().ignoreResult().catch_([](kj::Exception&&) {}));
+    auto request = raw.tier().openSessionRequest();
+    client::write_call(request.initCall(), 77, 1, 600 * k_second);
+    calls.push_back(request.send().ignoreResult().catch_([](kj::Exception&&) {}));
   }
   kj::joinPromises(
       kj::Array<kj::Promise<void>>(kj::heapArray<kj::Promise<void>>(
-          std::make_move_iterator(polls.begin()), std::make_move_iterator(polls.end()))))
+          std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()))))
       .wait(raw.loop.scope());
   EXPECT_TRUE(wait_counter(&rpc_counters::connections_overrun, 1));
+  tier.silent = false;
+}
+
+// Each that waits gets a copy of the snapshot when one comes.
+TEST_F(rpc_hostile, of_many_watches_of_a_session_the_newest_waits) {
+  raw_client raw(server.port);
+  auto opened = raw.send(raw.tier().openSessionRequest());
+  const auto seen = tier.view();
+  std::vector<capnp::RemotePromise<rpc::Session::WatchResults>> watches;
+  for (int i = 0; i < 5; ++i) {
+    auto request = opened.getSession().watchRequest();
+    client::write_call(request.initCall(), 77, 1, k_patience);
+    request.initSeen().setGeneration(seen->generation.value);
+    request.getSeen().setSharesEpoch(seen->revision.epoch.value);
+    request.getSeen().setSharesCounter(seen->revision.counter);
+    watches.push_back(request.send());
+  }
+  for (int i = 0; i < 4; ++i) {
+    const auto yielded = watches[i].wait(raw.loop.scope());
+    EXPECT_EQ(raw.refusal(yielded), "no credit: the session has a newer watch");
+    EXPECT_EQ(yielded.getStatus().getRetryAfterNs(), 100 * k_millisecond);
+  }
+  tier.publish(std::make_shared<const transport::routing_snapshot>(
+      client::toy::make_snapshot({}, 1, seen->revision.counter + 1)));
+  const auto newest = watches[4].wait(raw.loop.scope());
+  EXPECT_EQ(raw.refusal(newest), "");
+  EXPECT_GT(newest.getSnapshot().size(), 0u);
 }
 
 // Those that the client gave up run on and count.

@@ -127,7 +127,8 @@ interface Session {
 
   forward @1 (call :Call, rows :Rows) -> (status :Status, sums :Sums);
   # Thin sessions only: one layer's MoE output for the rows. One call at a time is served, a few wait, more are
-  # OVERLOADED. deadlineNs is the call's own deadline.
+  # OVERLOADED. deadlineNs is the call's own deadline. Of repeats of one call two wait for its answer, more are
+  # OVERLOADED.
 
   renew @2 (call :Call, calls :UInt64, tokenLayers :UInt64, generation :UInt64)
       -> (status :Status, tokensPerSecond :UInt64);
@@ -139,6 +140,7 @@ interface Session {
       -> (status :Status, snapshot :Data, suspicion :Suspicion);
   # Long poll: answers when a snapshot newer than `seen` exists, when the coordinator suspects other workers than under
   # the number `seenSuspicion`, when the session ends (its reason as status), or at the deadline (OK and no bytes).
+  # A session has one: a newer watch ends the older in OVERLOADED.
 
   close @4 (call :Call) -> (status :Status);
   # Ends the session; calls that are outstanding end in CANCELLED. Repeats change nothing.

@@ -73,7 +73,7 @@ member* core::state::member_of(link_number link, incarnation_id incarnation) {
 
 void core::state::hear(link_number link, const control::hello& m, time_ns now) {
   using why = control::refused::why;
-  if (m.highest_epoch > durable.epoch) return meet_epoch(m.highest_epoch);
+  if (m.highest_epoch > durable.epoch && is_of_this_tier(m)) return meet_epoch(m.highest_epoch);
   if (const auto known = by_link.find(link); known != by_link.end()) {
     member& place = members.at(known->second);
     if (place.told.incarnation != m.incarnation || place.name != m.name) {
@@ -111,6 +111,29 @@ void core::state::hear(link_number link, const control::hello& m, time_ns now) {
   adopt(place->second, link, m, now);
 }
 
+// Of the coordinator's own files, or of the plan that is decided; 0 = not known yet.
+std::uint64_t core::state::checkpoint_digest() const {
+  if (options.checkpoint_digest != 0) return options.checkpoint_digest;
+  if (attempt && attempt->decided) return attempt->checkpoint_digest;
+  return durable.checkpoint_digest;
+}
+
+// Epochs count within a tier: what another one's worker knows is no word about this coordinator.
+bool core::state::is_of_this_tier(const control::hello& m) const {
+  const std::uint64_t ours = checkpoint_digest();
+  return m.model_fingerprint == options.checkpoint_fingerprint &&
+         (ours == 0 || m.checkpoint_digest == 0 || m.checkpoint_digest == ours);
+}
+
+// Another member whose words are the tier's, or null: one with a link, or awaited after a stop of
+// this process. Those that are gone may all be replaced by another build.
+const member* core::state::peer_of(const control::hello& m) const {
+  for (const auto& [name, other] : members) {
+    if (name != m.name && (other.link || other.live())) return &other;
+  }
+  return nullptr;
+}
+
 // Everything in which this worker differs from the tier, or "".
 std::string core::state::mismatch_of(const control::hello& m) const {
   std::string text;
@@ -125,15 +148,10 @@ std::string core::state::mismatch_of(const control::hello& m) const {
   differs("heartbeat interval", m.heartbeat_interval_ns, options.heartbeat_interval);
   differs("heartbeat timeout", m.heartbeat_timeout_ns, options.heartbeat_timeout);
   const bool planned = durable.generation.value != 0;
-  const bool decided = attempt && attempt->decided;
-  std::uint64_t digest = options.checkpoint_digest;
-  if (digest == 0 && decided) digest = attempt->checkpoint_digest;
-  if (digest == 0) digest = durable.checkpoint_digest;
-  for (const auto& [name, other] : members) {  // any process that was taken speaks for the tier
-    if (other.told.name.empty() || name == m.name) continue;
-    if (digest == 0) digest = other.told.checkpoint_digest;
-    differs("carrier", m.carrier, other.told.carrier);
-    break;
+  std::uint64_t digest = checkpoint_digest();
+  if (const member* peer = peer_of(m)) {
+    if (digest == 0) digest = peer->told.checkpoint_digest;
+    differs("carrier", m.carrier, peer->told.carrier);
   }
   if (digest != 0) differs("checkpoint digest", hex(m.checkpoint_digest), hex(digest));
   if (const std::string unfit = unfit_for(m); !unfit.empty())
@@ -283,6 +301,8 @@ void core::state::lose(member& gone, loss_cause cause, const std::string& why) {
     // Before the decision there is nothing to keep a place in.
     if (attempt) drop_attempt();
     const std::string name = gone.name;
+    // What failed there failed on that machine: whoever comes instead is asked anew.
+    std::erase_if(failures, [&](const prepare_failure& f) { return f.worker == name; });
     members.erase(name);
   }
 }

@@ -54,12 +54,9 @@ std::string core::state::unfit_for(const control::hello& m) const {
   if (!seen) return seen.error().text;
   if (!plan || !resolved) return {};
   std::vector<resolution::named_environment> both{{m.name, std::move(*seen)}};
-  for (const auto& [name, other] : members) {
-    if (name == m.name || other.told.environment.empty()) continue;
-    auto theirs = resolution::read_environment(text_of(other.told.environment), name);
-    if (!theirs) continue;
-    both.push_back({name, std::move(*theirs)});
-    break;  // the others agree with this one
+  if (const member* peer = peer_of(m)) {  // the others agree with this one
+    auto theirs = resolution::read_environment(text_of(peer->told.environment), peer->name);
+    if (theirs) both.push_back({peer->name, std::move(*theirs)});
   }
   if (const auto differ = resolution::compare(both, resolved->what.return_mode); !differ.empty())
     return resolution::sentence_of(differ);

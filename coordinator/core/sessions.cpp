@@ -8,6 +8,7 @@
 #include "coordinator/core/state.hpp"
 #include "schemas/base/assert.hpp"
 #include "schemas/base/limits.hpp"
+#include "schemas/base/no_credit.hpp"
 #include "schemas/model/shared_experts_refusal.hpp"
 
 namespace moetier::coordinator {
@@ -15,12 +16,6 @@ namespace {
 
 bool is_printable(const std::string& s) {
   return std::all_of(s.begin(), s.end(), [](char c) { return c >= ' ' && c <= '~'; });
-}
-
-unexpected_error busy(std::string what, duration_ns retry_after) {
-  error e = make_error(reason::no_credit, what);
-  e.retry_after_ns = retry_after;
-  return unexpected_error(std::move(e));
 }
 
 }  // namespace
@@ -150,20 +145,20 @@ void core::state::on(const open_session& e, time_ns now) {
     return answer(e.token, unexpected_error(std::move(request.error())));
   }
   if (!published) {
-    const auto reasons = reasons_not_ready();
-    error why = make_error(reason::not_ready, reasons.empty() ? "it is starting" : reasons.front());
+    error why = make_error(reason::not_ready, reason_for_clients());
     why.retry_after_ns = options.heartbeat_timeout;
     return answer(e.token, unexpected_error(std::move(why)));
   }
   if (sessions.size() + parked_opens.size() >= options.sessions_max) {
     ++refused.overloaded;
-    return answer(e.token, busy(fmt::format("all {} sessions are in use", options.sessions_max),
-                                options.lease));
+    return answer(
+        e.token,
+        no_credit(fmt::format("all {} sessions are in use", options.sessions_max), options.lease));
   }
   if (free_sources.size() <= parked_opens.size()) {
     ++refused.overloaded;
-    return answer(e.token, busy(fmt::format("all {} sources are in use", options.sources_max),
-                                options.lease));
+    return answer(e.token, no_credit(fmt::format("all {} sources are in use", options.sources_max),
+                                     options.lease));
   }
   parked_opens.push_back(e);
   parked_opens.back().request = std::move(*request);
@@ -234,7 +229,8 @@ void core::state::on(const resume_session& e, time_ns now) {
     return answer(e.token, fail(reason::session_unknown, e.session.value));
   }
   if (parked_resumes.size() >= options.sessions_max) {
-    return answer(e.token, busy("too many sessions resume at once", options.heartbeat_timeout));
+    return answer(e.token,
+                  no_credit("too many sessions resume at once", options.heartbeat_timeout));
   }
   parked_resumes.push_back({e, now + options.attach_limit});
   answer_resumes(now);

@@ -194,4 +194,11 @@ std::vector<std::string> core::state::reasons_not_ready() const {
   return reasons;
 }
 
+// Why a plan cannot be made is told in words of workers, machines and files, which are no client's.
+std::string core::state::reason_for_clients() const {
+  const auto reasons = reasons_not_ready();
+  if (reasons.empty()) return "it is starting";
+  return reasons.front() == plan_problem ? k_plan_fails : reasons.front();
+}
+
 }  // namespace moetier::coordinator

@@ -27,8 +27,10 @@
 namespace moetier::coordinator {
 
 inline constexpr generation_number k_first_generation{1};
-// What clients hear of it; the log says what the disk said.
+// What clients hear of it; the log says what the disk, or a worker, said.
 inline constexpr const char* k_disk_fails = "the durable record cannot be written";
+inline constexpr const char* k_plan_fails =
+    "its first plan cannot be made; the operator's log says why";
 
 using resolved_tier = coordinator::resolved;
 
@@ -84,6 +86,9 @@ struct core::state {
   void on(const worker_link_lost& e, time_ns now);
   void hear(link_number link, const control::hello& m, time_ns now);
   void hear(member& from, const control::leaving& m, time_ns now);
+  std::uint64_t checkpoint_digest() const;
+  bool is_of_this_tier(const control::hello& m) const;
+  const member* peer_of(const control::hello& m) const;
   std::string mismatch_of(const control::hello& m) const;
   void adopt(member& place, link_number link, const control::hello& m, time_ns now);
   void bring_in(member& place, bool resumes, time_ns now);
@@ -251,7 +256,8 @@ struct core::state {
   std::vector<std::vector<std::uint32_t>> units_of_plan_file();
   transport::snapshot_ptr make_snapshot() const;
   void count_replicas();
-  std::vector<std::string> reasons_not_ready() const;
+  std::vector<std::string> reasons_not_ready() const;  // for the operator
+  std::string reason_for_clients() const;
 };
 
 }  // namespace moetier::coordinator

@@ -127,6 +127,10 @@ void core::state::hear(member& from, const control::refused& m, time_ns now) {
   const bool on_its_way = from.at == member_stage::preparing || from.at == member_stage::committing;
   const generation_number generation = plan ? durable.generation : k_first_generation;
   if (!on_its_way || m.generation != generation) return;
+  if (m.epoch < from.asked) {  // of an attempt that was given up: what is asked now never ran there
+    ++stale_refused;
+    return;
+  }
   switch (m.cause) {
     case why::unknown_generation:  // it has lost what it had prepared
       if (from.at == member_stage::committing) ask(from, now);

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/gateway/scarce.hpp"
+#include "schemas/base/no_credit.hpp"
+
 namespace moetier::coordinator {
 
 gateway::gateway(transport::Communication& carrier, gateway_options options)
@@ -46,21 +49,33 @@ void gateway::open(const thin_session_options& options, transport::snapshot_ptr 
     if (board_.newest() == nullptr) {
       admitted = fail(reason::not_ready, "nothing is committed yet");
     } else if (sessions_.size() + ending_.size() >= options_.sessions_max) {
-      admitted = fail(reason::no_credit, "the gateway's sessions are at their limit");
+      admitted = no_credit("the gateway's sessions are at their limit", k_session_pause);
     } else if (sessions_.count(options.session) != 0) {
       admitted = fail(reason::sequence, "open", "the gateway serves this session already");
     } else {
-      sessions_.emplace(options.session, std::make_unique<thin_session>(
-                                             carrier_, board_,
-                                             thin_session_hooks{.router = options_.router,
-                                                                .report_late = options_.report_late,
-                                                                .waits = waits_,
-                                                                .budget = budget_,
-                                                                .on_timeout = options_.on_timeout},
-                                             options, std::move(done)));
+      admitted = start(options, done);
     }
   }
   if (!admitted) done(unexpected_error(admitted.error()));
+}
+
+// Its place comes first: once the thread runs, the session answers `done`.
+expected<void> gateway::start(const thin_session_options& options,
+                              const thin_session::opened& done) {
+  auto started = of_scarce([&]() -> expected<void> {
+    sessions_[options.session] = nullptr;
+    sessions_[options.session] =
+        std::make_unique<thin_session>(carrier_, board_,
+                                       thin_session_hooks{.router = options_.router,
+                                                          .report_late = options_.report_late,
+                                                          .waits = waits_,
+                                                          .budget = budget_,
+                                                          .on_timeout = options_.on_timeout},
+                                       options, done);
+    return {};
+  });
+  if (!started) sessions_.erase(options.session);
+  return started;
 }
 
 void gateway::forward(session_id session, client::thin_rows rows, duration_ns limit,

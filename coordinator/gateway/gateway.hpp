@@ -62,7 +62,9 @@ class gateway final {
   reading read() const;
 
  private:
-  void reap();  // joins what has finished; the caller holds mutex_
+  // The caller holds mutex_.
+  void reap();  // joins what has finished
+  expected<void> start(const thin_session_options& options, const thin_session::opened& done);
 
   transport::Communication& carrier_;
   const gateway_options options_;

@@ -47,7 +47,7 @@ class row_budget final {
   std::uint64_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
 
  private:
-  error full(std::uint64_t held, std::uint64_t more) const;
+  unexpected_error full(std::uint64_t held, std::uint64_t more) const;
 
   const std::uint64_t most_;
   std::atomic<std::uint64_t> held_{0};

@@ -7,6 +7,9 @@
 
 #include <fmt/core.h>
 
+#include "coordinator/gateway/scarce.hpp"
+#include "schemas/base/no_credit.hpp"
+
 namespace moetier::coordinator {
 
 thin_session::thin_session(transport::Communication& carrier, const client::snapshot_board& board,
@@ -54,11 +57,9 @@ expected<void> thin_session::room() const {
 expected<void> thin_session::room_locked() const {
   if (ended_) return fail(reason::session_closed, options_.session.value);
   if (!serving_ || waiting_.size() < options_.waiting_max) return {};
-  error full =
-      make_error(reason::no_credit, fmt::format("a call of the session is served and {} of {} wait",
-                                                waiting_.size(), options_.waiting_max));
-  full.retry_after_ns = 10 * k_millisecond;
-  return unexpected_error(std::move(full));
+  return no_credit(fmt::format("a call of the session is served and {} of {} wait", waiting_.size(),
+                               options_.waiting_max),
+                   10 * k_millisecond);
 }
 
 void thin_session::end() noexcept {
@@ -82,8 +83,9 @@ transport::carrier_counters thin_session::carrier_counts() const {
   return carrier_;
 }
 
-void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
-                       const thin_session_hooks& hooks, opened done) {
+expected<std::unique_ptr<client::source_session>> thin_session::open_source(
+    transport::Communication& carrier, const client::snapshot_board& board,
+    const thin_session_hooks& hooks) {
   client::source_session_options wish{
       .session = options_.session,
       .source = options_.source,
@@ -112,7 +114,12 @@ void thin_session::run(transport::Communication& carrier, const client::snapshot
       hooks.on_timeout(wait, hooks.waits);
     };
   }
-  auto source = client::source_session::open(carrier, wish, board.newest());
+  return client::source_session::open(carrier, wish, board.newest());
+}
+
+void thin_session::run(transport::Communication& carrier, const client::snapshot_board& board,
+                       const thin_session_hooks& hooks, opened done) {
+  auto source = of_scarce([&] { return open_source(carrier, board, hooks); });
   if (!source) return done(unexpected_error(source.error()));
   done(thin_place{(*source)->shape(), (*source)->address()});
 

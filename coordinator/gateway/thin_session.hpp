@@ -65,7 +65,8 @@ class thin_session final {
   using opened = std::function<void(expected<thin_place>)>;
   using forwarded = std::function<void(expected<client::thin_result>)>;
 
-  // Requires: carrier and board outlive this object; the board holds a snapshot.
+  // Requires: carrier and board outlive this object; the board holds a snapshot. Throws
+  // std::system_error when its thread cannot start: `done` is not called then.
   thin_session(transport::Communication& carrier, const client::snapshot_board& board,
                const thin_session_hooks& hooks, const thin_session_options& options, opened done);
   ~thin_session();  // end(), then waits for the call in service: until its deadline at most
@@ -97,6 +98,9 @@ class thin_session final {
   expected<void> admit(client::thin_rows& rows, duration_ns limit, forwarded& done);
   void run(transport::Communication& carrier, const client::snapshot_board& board,
            const thin_session_hooks& hooks, opened done);
+  expected<std::unique_ptr<client::source_session>> open_source(transport::Communication& carrier,
+                                                                const client::snapshot_board& board,
+                                                                const thin_session_hooks& hooks);
   expected<client::thin_result> serve(client::source_session& source, const job& call) const;
 
   const thin_session_options options_;

@@ -10,6 +10,7 @@
 #include "coordinator/rpc/caller.hpp"
 #include "coordinator/rpc/desk.hpp"
 #include "coordinator/rpc/outward_error.hpp"
+#include "schemas/base/no_credit.hpp"
 #include "schemas/base/time.hpp"
 #include "transport/client/link/call_status.hpp"
 #include "transport/client/link/limits.hpp"
@@ -37,7 +38,7 @@ kj::Promise<void> answering(const service_place& place, Context context, const c
   std::uint64_t request = 0;
   auto outcome = kj::evalNow([&]() -> kj::Promise<expected<void>> {
     if (!admitted) {
-      return expected<void>(fail(reason::no_credit, "too many calls of one connection"));
+      return expected<void>(no_credit("too many calls of one connection", 10 * k_millisecond));
     }
     const auto call = context.getParams().getCall();
     request = call.getRequestId();

@@ -10,6 +10,7 @@
 #include "coordinator/rpc/limits.hpp"
 #include "coordinator/rpc/session_service.hpp"
 #include "schemas/base/assert.hpp"
+#include "schemas/base/no_credit.hpp"
 #include "transport/client/link/limits.hpp"
 
 namespace moetier::coordinator {
@@ -159,12 +160,9 @@ expected<void> desk::room_to_open(const session_request& request) const {
   const std::uint64_t most = k_backlog_max * (batch ? k_shed_percent : k_refuse_percent) / 100;
   const std::uint64_t now = port_.backlog();
   if (now < most) return {};
-  error busy = make_error(reason::no_credit,
-                          fmt::format("{} events wait for the coordinator; sessions are opened "
-                                      "below {}",
-                                      now, most));
-  busy.retry_after_ns = 100 * k_millisecond;
-  return unexpected_error(std::move(busy));
+  return no_credit(
+      fmt::format("{} events wait for the coordinator; sessions are opened below {}", now, most),
+      100 * k_millisecond);
 }
 
 expected<void> desk::admission() const {

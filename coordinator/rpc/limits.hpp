@@ -2,6 +2,7 @@
 // What the RPC server bounds beside the protocol's own limits. Thread: any.
 
 #include <cstddef>
+#include <cstdint>
 
 #include "coordinator/rpc/connection_book.hpp"
 #include "schemas/base/limits.hpp"
@@ -30,6 +31,10 @@ inline constexpr std::uint64_t k_shed_percent = 92;    // batch sessions from he
 inline constexpr std::uint64_t k_refuse_percent = 95;  // all
 // Renewals that follow each other faster than this are one.
 inline constexpr duration_ns k_renewal_pause = 10 * k_millisecond;
+// Each repeat of a forward that waits costs a copy of its answer when that comes.
+inline constexpr std::uint32_t k_waiting_repeats_max = 2;
+inline constexpr duration_ns k_repeat_pause = 10 * k_millisecond;
+inline constexpr duration_ns k_watch_pause = 100 * k_millisecond;   // for one that had to yield
 inline constexpr duration_ns k_accept_pause = 100 * k_millisecond;  // out of descriptors
 
 }  // namespace moetier::coordinator

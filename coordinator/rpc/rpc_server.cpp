@@ -91,7 +91,8 @@ class rpc_server::running final : private kj::TaskSet::ErrorHandler {
     for (;;) {
       const int fd = accept4(g.socket.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd >= 0) {
-        admit(g, kj::AutoCloseFd(fd));
+        // Whatever goes wrong while one begins ends that one: the listener goes on.
+        kj::runCatchingExceptions([&] { admit(g, kj::AutoCloseFd(fd)); });
         continue;
       }
       if (errno == EAGAIN || errno == EWOULDBLOCK) {
@@ -106,16 +107,17 @@ class rpc_server::running final : private kj::TaskSet::ErrorHandler {
 
   void admit(gate& g, kj::AutoCloseFd fd) {
     const auto [id, leaves] = g.book.admit(monotonic_now());
+    auto ends = kj::defer([&g, id = id] {
+      g.book.gone(id);
+      g.leave.erase(id);
+    });
     if (leaves) make_leave(g, *leaves, desk_.counters().connections_yielded);
     auto leave = kj::newPromiseAndFulfiller<void>();
     g.leave.emplace(id, kj::mv(leave.fulfiller));
     auto work = g.kind == link_kind::tls
                     ? prove(g, id, kj::mv(fd))
                     : talk(g, id, client::clear_channel(fd.release()), {.by = g.kind});
-    tasks_.add(work.exclusiveJoin(kj::mv(leave.promise)).attach(kj::defer([&g, id] {
-      g.book.gone(id);
-      g.leave.erase(id);
-    })));
+    tasks_.add(work.exclusiveJoin(kj::mv(leave.promise)).attach(kj::mv(ends)));
   }
 
   // Nothing is held for a connection that has not said a byte but its descriptor.

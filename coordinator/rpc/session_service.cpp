@@ -3,8 +3,11 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "coordinator/rpc/answering.hpp"
 #include "coordinator/rpc/limits.hpp"
+#include "schemas/base/no_credit.hpp"
 
 namespace moetier::coordinator {
 
@@ -95,13 +98,24 @@ kj::Promise<void> session_service::forward(ForwardContext context) {
       });
 }
 
+// However small a repeat is, its answer is a whole one: many that wait would come at once.
+expected<kj::Promise<desk::thin_answer>> session_service::repeat() {
+  if (repeats_waiting_ >= k_waiting_repeats_max) {
+    desk_.counters().calls_overloaded.fetch_add(1, std::memory_order_relaxed);
+    return no_credit(fmt::format("{} repeats of this call wait already", repeats_waiting_),
+                     k_repeat_pause);
+  }
+  ++repeats_waiting_;
+  return newest_->answer.addBranch().attach(kj::defer([this] { --repeats_waiting_; }));
+}
+
 expected<kj::Promise<desk::thin_answer>> session_service::ask(rpc::Call::Reader call,
                                                               rpc::Session::Rows::Reader rows,
                                                               duration_ns limit) {
   const std::uint64_t client = call.getClientId();
   const std::uint64_t request = call.getRequestId();
   if (newest_ && request != 0 && newest_->client == client && newest_->request == request) {
-    return newest_->answer.addBranch();
+    return repeat();
   }
   // Before the rows are read: a refusal costs next to nothing however many they are.
   if (auto room = desk_.room_for(session_); !room) {
@@ -148,8 +162,20 @@ kj::Promise<void> session_service::renew(RenewContext context) {
 
 kj::Promise<void> session_service::watch(WatchContext context) {
   return answering(place_, context, "watch", [this, context](duration_ns limit) mutable {
-    return watched(context, context.getParams().getSeen(), monotonic_now() + limit);
+    auto yields = yielded();
+    return watched(context, context.getParams().getSeen(), monotonic_now() + limit)
+        .exclusiveJoin(kj::mv(yields));
   });
+}
+
+// Ends the watch before this one, and is done when this one has to end: a snapshot is copied for
+// each that waits, and one is enough. An error, as two that answered each other would spin.
+kj::Promise<expected<void>> session_service::yielded() {
+  if (watch_yields_.get() != nullptr) watch_yields_->fulfill();
+  auto pair = kj::newPromiseAndFulfiller<void>();
+  watch_yields_ = kj::mv(pair.fulfiller);
+  return pair.promise.then(
+      []() -> expected<void> { return no_credit("the session has a newer watch", k_watch_pause); });
 }
 
 bool session_service::is_newer_than(rpc::Revision::Reader seen) const {

@@ -36,9 +36,11 @@ class session_service final : public rpc::Session::Server {
     kj::ForkedPromise<desk::thin_answer> answer;
   };
 
+  kj::Promise<expected<void>> yielded();
   kj::Promise<expected<void>> watched(WatchContext context, rpc::Revision::Reader seen,
                                       time_ns until);
   bool is_newer_than(rpc::Revision::Reader seen) const;
+  expected<kj::Promise<desk::thin_answer>> repeat();
   expected<kj::Promise<desk::thin_answer>> ask(rpc::Call::Reader call,
                                                rpc::Session::Rows::Reader rows, duration_ns limit);
 
@@ -56,6 +58,8 @@ class session_service final : public rpc::Session::Server {
   bool connected_ = true;
   time_ns renewed_at_ = 0;
   std::optional<asked> newest_;
+  std::uint32_t repeats_waiting_ = 0;
+  kj::Own<kj::PromiseFulfiller<void>> watch_yields_;  // of the newest watch
   session_use use_;  // a thin one's is counted here, a direct one tells
 };
 

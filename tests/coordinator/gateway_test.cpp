@@ -2,10 +2,12 @@
 // nobody's session blocks another.
 
 #include <future>
+#include <new>
 
 #include <gtest/gtest.h>
 
 #include "coordinator/gateway/gateway.hpp"
+#include "tests/coordinator/no_threads.hpp"
 #include "tests/coordinator/toy_tier.hpp"
 
 namespace moetier::coordinator {
@@ -24,6 +26,28 @@ client::thin_rows rows_of(const inputs& in) {
   rows.weights = in.weights;
   return rows;
 }
+
+// Has no memory for one more source half.
+class poor_carrier final : public transport::Communication {
+ public:
+  explicit poor_carrier(transport::Communication& carrier) : carrier_(carrier) {}
+  std::string_view name() const noexcept override { return carrier_.name(); }
+  transport::comm_capabilities capabilities() const noexcept override {
+    return carrier_.capabilities();
+  }
+  expected<std::unique_ptr<transport::SourceHalf>> make_source(
+      const transport::source_options&) override {
+    throw std::bad_alloc();
+  }
+  expected<std::unique_ptr<transport::WorkerHalf>> make_worker(
+      const transport::worker_options& options) override {
+    return carrier_.make_worker(options);
+  }
+  std::string describe() const override { return carrier_.describe(); }
+
+ private:
+  transport::Communication& carrier_;
+};
 
 class gateway_test : public testing::Test {
  protected:
@@ -226,11 +250,39 @@ TEST_F(gateway_test, sessions_are_bounded_and_a_place_is_free_again_after_its_en
   ASSERT_FALSE(fourth);
   EXPECT_EQ(fourth.error().text, "no credit: the gateway's sessions are at their limit");
   EXPECT_EQ(fourth.error().code, status::overloaded);
+  EXPECT_EQ(fourth.error().retry_after_ns, 100 * k_millisecond);
   thin.end(session_id(2));
   expected<void> retried = fourth;
   const time_ns until = monotonic_now() + k_patience;
   while (!retried && monotonic_now() < until) retried = open(4);  // its thread has to end first
   EXPECT_TRUE(retried);
+}
+
+TEST_F(gateway_test, a_session_whose_thread_cannot_start_is_refused_and_leaves_no_place_behind) {
+  expected<void> refused;
+  {
+    const no_threads none;
+    refused = open(1);
+  }
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text, "no credit: the gateway has no thread for one more session");
+  EXPECT_EQ(refused.error().retry_after_ns, 100 * k_millisecond);
+  EXPECT_EQ(thin.sessions(), 0u);
+  EXPECT_TRUE(open(1));
+}
+
+TEST_F(gateway_test, a_session_for_whose_banks_there_is_no_memory_costs_itself_alone) {
+  ASSERT_TRUE(open(1));
+  poor_carrier none(*tier.carrier);
+  gateway poor{none, {}};
+  std::promise<expected<thin_place>> opened;
+  poor.open(wish(2), tier.snapshot,
+            [&](expected<thin_place> place) { opened.set_value(std::move(place)); });
+  const auto refused = opened.get_future().get();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text, "no credit: the gateway has no memory for one more session");
+  EXPECT_EQ(refused.error().retry_after_ns, 100 * k_millisecond);
+  EXPECT_TRUE(forward(1, inputs(tier.shape, 2, 1)));
 }
 
 TEST_F(gateway_test, a_lost_worker_with_a_replica_costs_a_replay) {

@@ -122,6 +122,29 @@ TEST(coordinator_members, a_worker_that_knows_a_higher_epoch_stops_it) {
   EXPECT_EQ(b.all<stopped>()[0].why, "epoch 9 exists; this coordinator's is 1");
 }
 
+// One wrong address in a worker's settings must not stop a tier.
+TEST(coordinator_members, another_tiers_worker_of_a_higher_epoch_is_refused_and_stops_nothing) {
+  bench b;
+  b.options.checkpoint_digest = 0xd1;
+  b.start();
+  b.join("a", 11);
+  auto& other_model = b.add("b", 12).hello;
+  other_model.highest_epoch = epoch_number(9);
+  other_model.model_fingerprint = 1;
+  b.connect("b");
+  EXPECT_EQ(refusal_of(b, "b"),
+            "model fingerprint is 0000000000000001; the tier's is 000000000000f00d");
+  auto& other_files = b.add("b", 22).hello;
+  other_files.highest_epoch = epoch_number(9);
+  other_files.checkpoint_digest = 0xd2;
+  b.connect("b");
+  EXPECT_EQ(refusal_of(b, "b"),
+            "checkpoint digest is 00000000000000d2; the tier's is 00000000000000d1");
+  EXPECT_TRUE(b.all<stopped>().empty());
+  b.join("b", 32);
+  EXPECT_TRUE(b.view().ready);
+}
+
 // --- joining ---
 
 TEST(coordinator_members, a_worker_unlike_the_tier_is_refused_with_every_field_that_differs) {
@@ -242,6 +265,31 @@ TEST(coordinator_members, a_restarted_worker_gets_its_place_loads_is_checked_and
   EXPECT_EQ(b.view().epoch.value, masked.epoch.value + 1);
   EXPECT_EQ(b.view().generation, masked.generation);
   EXPECT_TRUE(b.heard_by<control::prepare>("a").empty()) << "no plan switch for a return";
+}
+
+// All are replaced by a build that speaks otherwise: nobody is held to the words of one that is
+// gone, but the second to those of the first.
+TEST(coordinator_members, workers_that_are_gone_speak_for_nobody) {
+  bench b;
+  b.serve();
+  b.lose_link("a");
+  b.lose_link("b");
+  auto other = toy::cpu_environment();
+  other.numerics_combine = 2;
+  const auto replace = [&](const char* name, std::uint64_t incarnation, const char* carrier) {
+    auto& hello = b.add(name, incarnation).hello;
+    hello.carrier = carrier;
+    hello.environment = toy::environment_document(other);
+    b.connect(name);
+  };
+  replace("a", 21, "ucx");
+  EXPECT_EQ(refusal_of(b, "a"), "not refused");
+  replace("b", 22, "in_process");
+  EXPECT_EQ(refusal_of(b, "b"), "carrier is in_process; the tier's is ucx");
+  replace("b", 32, "ucx");
+  EXPECT_EQ(refusal_of(b, "b"), "not refused");
+  EXPECT_TRUE(b.is_live(0));
+  EXPECT_TRUE(b.is_live(1));
 }
 
 TEST(coordinator_members, a_worker_that_comes_back_with_other_bytes_stays_out) {

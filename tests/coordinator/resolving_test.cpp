@@ -76,6 +76,53 @@ TEST(coordinator_resolving, one_failed_preparation_moves_all_workers) {
   EXPECT_TRUE(b.logged("degraded"));
 }
 
+// A refuses first and moves all; what B says of the same attempt arrives after the next PREPARE.
+TEST(coordinator_resolving, a_refusal_of_the_attempt_before_is_not_charged_to_the_next_candidate) {
+  bench b;
+  b.start();
+  b.add("a", 11).loads = false;
+  b.add("b", 12).loads = false;
+  b.connect("a");
+  b.connect("b");
+  const auto first = b.heard_by<control::prepare>("a").at(0);
+  const auto refuse_first = [&](const char* name) {
+    b.say(name, control::refused{control::refused::why::prepare_failed, first.epoch,
+                                 first.generation, b.processes.at(name).hello.incarnation,
+                                 "row 5 column 17 is 3, the reference says 2"});
+  };
+  refuse_first("a");
+  ASSERT_EQ(b.heard_by<control::prepare>("b").size(), 2u);
+  const auto before = b.view().stale_commands_refused;
+  refuse_first("b");
+  EXPECT_EQ(b.view().stale_commands_refused, before + 1);
+  EXPECT_FALSE(b.logged("plan_infeasible"));
+  b.processes.at("a").loads = b.processes.at("b").loads = true;
+  b.wait(k_second);  // PREPARE is said again
+  ASSERT_TRUE(b.view().ready);
+  EXPECT_EQ(b.snapshot()->backend, "moetier.cpu.ref.none");
+}
+
+// Its failures were its machine's: whoever comes instead is asked anew, without a restart.
+TEST(coordinator_resolving, what_failed_on_a_worker_is_forgotten_when_it_goes) {
+  for (const char* instead : {"b", "c"}) {
+    bench b;
+    b.start();
+    b.join("a", 11);
+    b.add("b", 12).loads = false;
+    b.connect("b");
+    for (std::size_t tried = 0; b.heard_by<control::prepare>("b").size() > tried; ++tried) {
+      const auto p = b.heard_by<control::prepare>("b").back();
+      b.say("b", control::refused{control::refused::why::prepare_failed, p.epoch, p.generation,
+                                  incarnation_id(12), "its memory is bad"});
+    }
+    ASSERT_TRUE(b.logged("plan_infeasible")) << "every candidate has failed on b";
+    b.lose_link("b");
+    b.join(instead, 22);
+    ASSERT_TRUE(b.view().ready) << instead << ": " << reason_not_ready(b);
+    EXPECT_EQ(b.snapshot()->backend, "moetier.cpu.avx2.none");
+  }
+}
+
 TEST(coordinator_resolving, degrading_can_be_forbidden_and_says_what_failed) {
   bench b(1);
   b.options.allow_degradation = false;

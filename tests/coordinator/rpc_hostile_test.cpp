@@ -4,10 +4,27 @@
 #include <capnp/rpc.capnp.h>
 #include <capnp/serialize.h>
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
 
 #include "tests/coordinator/fake_tier.hpp"
 #include "tests/coordinator/raw_client.hpp"
 #include "transport/client/link/tier_link.hpp"
+
+namespace {
+
+std::atomic<bool> out_of_watches{false};
+
+}  // namespace
+
+// In the C library's place: the next descriptor to be observed is refused when a test says so.
+extern "C" int epoll_ctl(int epoll, int what, int fd, epoll_event* wish) noexcept {
+  if (what == EPOLL_CTL_ADD && out_of_watches.exchange(false)) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_epoll_ctl, epoll, what, fd, wish));
+}
 
 namespace moetier::coordinator {
 namespace {
@@ -84,6 +101,15 @@ TEST_F(rpc_hostile, what_is_framed_well_but_is_no_rpc_message_ends_its_connectio
   EXPECT_TRUE(is_closed_after(connect_to(server.port), {0, 2, 0xfffffff8, 0x0000ffff, 0, 0}));
 }
 
+TEST_F(rpc_hostile, a_connection_that_cannot_begin_ends_alone) {
+  out_of_watches = true;
+  EXPECT_TRUE(is_closed_after(connect_to(server.port), {}));
+  EXPECT_FALSE(out_of_watches);
+  // The listener goes on: what the next one says is read.
+  EXPECT_TRUE(is_closed_after(connect_to(server.port), std::vector<std::uint32_t>(64, ~0u)));
+  EXPECT_TRUE(wait_counter(&rpc_counters::frames_malformed, 1));
+}
+
 TEST_F(rpc_hostile, another_protocol_version_is_refused_first) {
   raw_client raw(server.port);
   // Without a deadline too: the version is looked at before.
@@ -145,26 +171,69 @@ TEST_F(rpc_hostile, a_foreign_session_cannot_be_resumed) {
 
 TEST_F(rpc_hostile, calls_without_end_are_bounded) {
   raw_client raw(server.port);
-  auto opened = raw.send(raw.tier().openSessionRequest());
-  // Long polls that nothing will answer: the bound ends the connection, not the process.
-  std::vector<kj::Promise<void>> polls;
-  auto seen = [](auto& request) {
-    auto s = request.initSeen();
-    s.setGeneration(~0ull);
-  };
+  tier.silent = true;
+  // Openings that nothing will answer: the bound ends the connection, not the process.
+  std::vector<kj::Promise<void>> calls;
   for (int i = 0; i < 300; ++i) {
-    auto request = opened.getSession().watchRequest();
-    auto call = request.initCall();
-    call.setProtocol(1);
-    call.setDeadlineNs(600 * k_second);
-    seen(request);
-    polls.push_back(request.send().ignoreResult().catch_([](kj::Exception&&) {}));
+    auto request = raw.tier().openSessionRequest();
+    client::write_call(request.initCall(), 77, 1, 600 * k_second);
+    calls.push_back(request.send().ignoreResult().catch_([](kj::Exception&&) {}));
   }
   kj::joinPromises(
       kj::Array<kj::Promise<void>>(kj::heapArray<kj::Promise<void>>(
-          std::make_move_iterator(polls.begin()), std::make_move_iterator(polls.end()))))
+          std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()))))
       .wait(raw.loop.scope());
   EXPECT_TRUE(wait_counter(&rpc_counters::connections_overrun, 1));
+  tier.silent = false;
+}
+
+// Each that waits gets a copy of the snapshot when one comes.
+TEST_F(rpc_hostile, of_many_watches_of_a_session_the_newest_waits) {
+  raw_client raw(server.port);
+  auto opened = raw.send(raw.tier().openSessionRequest());
+  const auto seen = tier.view();
+  std::vector<capnp::RemotePromise<rpc::Session::WatchResults>> watches;
+  for (int i = 0; i < 5; ++i) {
+    auto request = opened.getSession().watchRequest();
+    client::write_call(request.initCall(), 77, 1, k_patience);
+    request.initSeen().setGeneration(seen->generation.value);
+    request.getSeen().setSharesEpoch(seen->revision.epoch.value);
+    request.getSeen().setSharesCounter(seen->revision.counter);
+    watches.push_back(request.send());
+  }
+  for (int i = 0; i < 4; ++i) {
+    const auto yielded = watches[i].wait(raw.loop.scope());
+    EXPECT_EQ(raw.refusal(yielded), "no credit: the session has a newer watch");
+    EXPECT_EQ(yielded.getStatus().getRetryAfterNs(), 100 * k_millisecond);
+  }
+  tier.publish(std::make_shared<const transport::routing_snapshot>(
+      client::toy::make_snapshot({}, 1, seen->revision.counter + 1)));
+  const auto newest = watches[4].wait(raw.loop.scope());
+  EXPECT_EQ(raw.refusal(newest), "");
+  EXPECT_GT(newest.getSnapshot().size(), 0u);
+}
+
+// Those that the client gave up run on and count.
+TEST_F(rpc_hostile, one_call_more_than_a_connection_may_have_is_told_when_to_come_again) {
+  raw_client raw(server.port);
+  tier.silent = true;  // opening waits
+  for (const int calls : {200, 56}) {
+    std::vector<kj::Promise<void>> opening;
+    for (int i = 0; i < calls; ++i) {
+      auto request = raw.tier().openSessionRequest();
+      client::write_call(request.initCall(), 77, 1, k_patience);
+      opening.push_back(request.send().ignoreResult());
+    }
+    // Answered behind them: they are in service when they are given up.
+    const auto ping = raw.send(raw.tier().pingRequest());
+    if (calls == 200) {
+      EXPECT_EQ(raw.refusal(ping), "");
+      continue;
+    }
+    EXPECT_EQ(raw.refusal(ping), "no credit: too many calls of one connection");
+    EXPECT_EQ(ping.getStatus().getRetryAfterNs(), 10 * k_millisecond);
+  }
+  tier.silent = false;
 }
 
 // Calls as bytes, so that nobody has to read what comes back.

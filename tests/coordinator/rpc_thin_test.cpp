@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/fake_tier.hpp"
+#include "tests/coordinator/no_threads.hpp"
 #include "tests/coordinator/raw_client.hpp"
 #include "tests/coordinator/toy_tier.hpp"
 #include "transport/client/link/tier_link.hpp"
@@ -190,6 +191,37 @@ TEST_F(rpc_thin, a_repeated_request_gets_the_same_answer_without_new_work) {
   EXPECT_GT(exchanges(), worked);
 }
 
+// Each that waits gets a copy of the answer when it comes.
+TEST_F(rpc_thin, of_the_repeats_of_a_call_that_is_served_two_wait) {
+  raw_client raw(server.port);
+  auto open = raw.tier().openSessionRequest();
+  open.initWish().setThin(true);
+  open.getWish().setReturnMode(1);
+  auto opened = raw.send(open);
+  ASSERT_EQ(raw.refusal(opened), "");
+  inputs in(tier.shape, 1, 1);
+  in.ids = {0, -1, -1};
+  const auto send = [&] {
+    auto request = opened.getSession().forwardRequest();
+    client::write_call(request.initCall(), 77, 5, k_patience);
+    client::write_rows(request.initRows(), call_of(in));
+    return request.send();
+  };
+  tier.workers[0]->freeze(true);
+  std::vector<capnp::RemotePromise<rpc::Session::ForwardResults>> waiting;
+  for (int i = 0; i < 3; ++i) waiting.push_back(send());
+  const auto one_more = send().wait(raw.loop.scope());
+  EXPECT_EQ(raw.refusal(one_more), "no credit: 2 repeats of this call wait already");
+  EXPECT_EQ(one_more.getStatus().getRetryAfterNs(), 10 * k_millisecond);
+  tier.workers[0]->freeze(false);
+  const auto later = [&] { return send().wait(raw.loop.scope()); };
+  for (auto& call : waiting) {
+    const auto answer = call.wait(raw.loop.scope());
+    ASSERT_EQ(raw.refusal(answer), "");
+    EXPECT_EQ(answer.getSums().getOutput(), later().getSums().getOutput());
+  }
+}
+
 TEST_F(rpc_thin, a_forward_ends_by_its_deadline_and_others_are_served_meanwhile) {
   const session_id stuck = open();
   const session_id free = open();
@@ -213,6 +245,19 @@ TEST_F(rpc_thin, a_forward_ends_by_its_deadline_and_others_are_served_meanwhile)
   EXPECT_EQ(out.error().code, status::timeout);
   EXPECT_GT(served, 0);
   tier.workers[0]->freeze(false);
+}
+
+TEST_F(rpc_thin, a_session_whose_thread_cannot_start_is_told_when_to_come_again) {
+  expected<client::session_granted> refused;
+  {
+    const no_threads none;
+    refused = link->open_session({.return_mode = 1, .thin = true}, k_patience);
+  }
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, status::overloaded) << refused.error().text;
+  EXPECT_EQ(refused.error().retry_after_ns, 100 * k_millisecond);
+  EXPECT_TRUE(control.wait([](const auto& s) { return s.empty(); })) << "its grant is given back";
+  EXPECT_TRUE(link->forward(open(), call_of(inputs(tier.shape, 2, 1))));
 }
 
 TEST_F(rpc_thin, a_thin_session_whose_client_dies_is_closed_at_once) {

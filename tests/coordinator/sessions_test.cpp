@@ -29,6 +29,32 @@ TEST(coordinator_sessions, opening_before_anything_is_served_says_what_lacks) {
   EXPECT_GT(b.all<answer_session>().back().grant.error().retry_after_ns, 0u);
 }
 
+// Names of workers, what their machines lack, what their memory holds: the operator's alone.
+TEST(coordinator_sessions, why_a_plan_cannot_be_made_is_told_to_the_operator_and_not_to_clients) {
+  const auto told = [](auto spoil, const std::string& detail) {
+    bench b;
+    b.start();
+    b.join("a", 11);
+    spoil(b.add("b", 12));
+    b.connect("b");
+    const auto reasons = b.view().not_ready_reasons;
+    EXPECT_NE(reasons.at(0).find(detail), std::string::npos) << reasons.at(0);
+    b.step(open_session{1, {}});
+    return text_of(b);
+  };
+  const std::string fixed =
+      "the tier is not ready: its first plan cannot be made; the operator's log says why";
+  EXPECT_EQ(told(
+                [](bench::process& b) {
+                  auto odd = toy::cpu_environment();
+                  odd.numerics_combine = 2;
+                  b.hello.environment = toy::environment_document(odd);
+                },
+                "numerics_combine is 1 on a, 2 on b"),
+            fixed);
+  EXPECT_EQ(told([](bench::process& b) { b.spoil = 5; }, "bytes of workers a and b differ"), fixed);
+}
+
 TEST(coordinator_sessions, each_wish_beyond_a_limit_is_refused_with_its_numbers) {
   bench b;
   b.serve();

@@ -166,11 +166,11 @@ void coordinator_world::settle() {
 void coordinator_world::obey(process& p, const control::message& m, std::uint8_t how) {
   if (how == 0xff) return;  // not at all
   if (how >= 0xfc) {
-    return say(p, control::refused{static_cast<control::refused::why>(how % 7),
-                                   {},
-                                   generation_number(1),
-                                   p.hello.incarnation,
-                                   "text"});
+    epoch_number highest;  // a refusal of an older attempt would go unread
+    if (const auto* prepare = std::get_if<control::prepare>(&m)) highest = prepare->epoch;
+    if (const auto* commit = std::get_if<control::commit>(&m)) highest = commit->epoch;
+    return say(p, control::refused{static_cast<control::refused::why>(how % 7), highest,
+                                   generation_number(1), p.hello.incarnation, "text"});
   }
   if (const auto* prepare = std::get_if<control::prepare>(&m)) {
     auto sums = checksums_of(placement_of(prepare->placement), p.hello.name);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "schemas/base/mix.hpp"
+#include "schemas/base/no_credit.hpp"
 #include "transport/client/link/contact.hpp"
 #include "transport/client/link/rows_codec.hpp"
 
@@ -148,7 +149,7 @@ class link final : public tier_link {
   expected<T> ask(Call call) {
     if (outstanding_.fetch_add(1) >= k_requests_per_link_max) {
       outstanding_.fetch_sub(1);
-      return fail(reason::no_credit, "too many calls of one link are outstanding");
+      return no_credit("too many calls of one link are outstanding", 10 * k_millisecond);
     }
     auto ended = std::make_shared<std::promise<expected<T>>>();
     auto result = ended->get_future();

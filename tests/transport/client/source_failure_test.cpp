@@ -45,6 +45,34 @@ TEST(source_failure, waits_until_the_lost_worker_is_gone_from_the_snapshot) {
   EXPECT_EQ(rig.session->last_times().replays, 1u);
 }
 
+TEST(source_failure, a_call_lost_with_a_worker_that_came_back_does_not_break_its_next_process) {
+  session_rig rig(two_replicas(), {.micro_batches = 2, .mode = kernels::return_mode::exact});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::silent;
+  const inputs in(rig.shape, 16, 1);
+  layer_call other = rig.call_of(in);
+  other.micro_batch = 1;
+  ASSERT_TRUE(rig.session->submit(rig.call_of(in)));
+  ASSERT_TRUE(rig.session->submit(other));
+  int turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (rig.carrier.workers[2].attached == 2) rig.carrier.workers[2].acts = behaviour::answer;
+    if (++turns != 3) return;
+    auto next = make_snapshot(rig.shape, 1, 2);
+    next.workers[1].incarnation = incarnation_id(999);
+    rig.publish(std::move(next));
+  };
+  for (const std::uint16_t u : std::initializer_list<std::uint16_t>{0, 1}) {
+    std::vector<float> out;
+    const auto ok = rig.session->collect(u, rig.result_to(out, 16));
+    ASSERT_TRUE(ok) << ok.error().text;
+    expect_bits(out, in.exact(rig.shape));
+  }
+  EXPECT_EQ(rig.carrier.workers[2].attached, 2u);
+  ASSERT_TRUE(rig.session->step_begin(false));
+  EXPECT_EQ(rig.carrier.workers[2].attached, 2u) << "the next process was never lost";
+}
+
 TEST(source_failure, replays_a_frozen_workers_call_when_the_snapshot_masks_it) {
   session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
   ASSERT_TRUE(rig.session->step_begin(false));

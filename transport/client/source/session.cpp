@@ -338,7 +338,7 @@ expected<void> session::submit(const layer_call& call) {
     return poison(std::move(ok.error()));
   }
   c.stalled = 0;
-  c.call.send(*half_, workers_, budget_us(c.deadline, routed));
+  send(c, routed);
   if (!c.call.fully_sent() && !c.call.failure()) {
     note_stall(c, monotonic_now());
     progress();
@@ -374,6 +374,13 @@ expected<void> session::choose(session_call& c) {
                        kept_from(c, avoided_now()));
 }
 
+// A worker that it could not be sent to is marked while it is sure which attachment failed.
+void session::send(session_call& c, time_ns now) {
+  c.call.send(*half_, workers_, budget_us(c.deadline, now));
+  const call_failure& failure = c.call.failure();
+  if (failure.kind == failure_kind::lost) workers_.mark_broken(failure.worker);
+}
+
 // Takes what came, sums what is whole, sends what waited for banks: for all tickets, as they share
 // the banks.
 void session::progress() {
@@ -385,7 +392,11 @@ void session::progress() {
       for (session_call& c : tickets_) {
         if (taken || !c.call.outstanding()) continue;
         taken = c.call.take_return(report, *half_, workers_);
-        if (taken) journal_.answered(c, step_, attempt_);
+        if (!taken) continue;
+        journal_.answered(c, step_, attempt_);
+        if (report.result == transport::comm_status::peer_lost) {
+          workers_.mark_broken(c.call.last_answer().worker);
+        }
       }
       // Of an exchange that was given up meanwhile.
       if (!taken) half_->release(report.ticket);
@@ -399,7 +410,7 @@ void session::progress() {
     c.call.settle(*half_, workers_);
     if (c.call.fully_sent() || c.call.failure()) continue;
     const time_ns now = monotonic_now();
-    c.call.send(*half_, workers_, budget_us(c.deadline, now));
+    send(c, now);
     note_stall(c, now);
     c.call.settle(*half_, workers_);  // a chunk without rows is whole at once
   }
@@ -531,8 +542,6 @@ void session::replay_others(const session_call& collected) {
 }
 
 bool session::replay(session_call& c, expected<void>& chosen) {
-  const call_failure failure = c.call.failure();
-  if (failure.kind == failure_kind::lost) workers_.mark_broken(failure.worker);
   if (!may_replay(c)) return false;
   c.call.abandon(*half_);
   transport::snapshot_ptr next = snapshot_;
@@ -551,7 +560,7 @@ bool session::replay(session_call& c, expected<void>& chosen) {
   look_for_suspects();
   chosen = choose(c);
   if (!chosen) return false;
-  c.call.send(*half_, workers_, budget_us(c.deadline, monotonic_now()));
+  send(c, monotonic_now());
   return true;
 }
 

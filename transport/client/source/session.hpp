@@ -47,6 +47,7 @@ class session final : public source_session {
   worker_mask kept_from(const session_call& c, worker_mask all) const noexcept;
   void steer(time_ns now);
   void note_late(worker_id worker, time_ns now);
+  void send(session_call& c, time_ns now);
   expected<void> choose(session_call& c);
   void progress();
   bool drops_a_worker(const transport::routing_snapshot& next) const noexcept;

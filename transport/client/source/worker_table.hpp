@@ -39,7 +39,8 @@ class worker_table final {
   // use any more.
   void adopt(const transport::routing_snapshot& next, transport::SourceHalf& half);
 
-  // The carrier lost this worker; the next adoption attaches it anew if it is still live then.
+  // The carrier lost this worker, as it is attached now; the next adoption attaches it anew if it
+  // is still live then.
   void mark_broken(worker_id worker) noexcept;
 
   std::size_t spans() const noexcept { return worker_of_span_.size(); }

@@ -47,6 +47,7 @@ class session final : public source_session {
   worker_mask kept_from(const session_call& c, worker_mask all) const noexcept;
   void steer(time_ns now);
   void note_late(worker_id worker, time_ns now);
+  void avoid_lost(const call_failure& failure, incarnation_id incarnation, time_ns now);
   void send(session_call& c, time_ns now);
   expected<void> choose(session_call& c);
   void progress();
@@ -55,6 +56,8 @@ class session final : public source_session {
   expected<void> finish(session_call& c, const layer_result& result);
   bool can_replay(const session_call& c, const transport::routing_snapshot& next) const noexcept;
   bool may_replay(const session_call& c) const noexcept;
+  bool can_do_without(const session_call& c,
+                      const transport::routing_snapshot& next) const noexcept;
   void replay_others(const session_call& collected);
   bool replay(session_call& c, expected<void>& chosen);
   expected<void> take_credit();

@@ -42,6 +42,9 @@ class worker_table final {
   // The carrier lost this worker, as it is attached now; the next adoption attaches it anew if it
   // is still live then.
   void mark_broken(worker_id worker) noexcept;
+  // Workers of the adopted snapshot that are live and get no rows from here: broken, or such as
+  // could not be attached.
+  worker_mask unreachable() const noexcept { return unreachable_; }
 
   std::size_t spans() const noexcept { return worker_of_span_.size(); }
   worker_id worker_of(std::size_t span) const noexcept { return worker_of_span_[span]; }
@@ -61,6 +64,7 @@ class worker_table final {
   };
 
   std::vector<member> members_;  // attached
+  worker_mask unreachable_ = 0;
   generation_number generation_;
   std::vector<worker_id> worker_of_span_;
   std::vector<std::uint8_t> span_of_dense_;

@@ -128,6 +128,18 @@ TEST(source_failure, a_call_lost_with_a_worker_that_came_back_does_not_break_its
   EXPECT_EQ(rig.carrier.workers[2].attached, 2u) << "the next process was never lost";
 }
 
+TEST(source_failure, a_steps_replay_waits_for_a_snapshot_no_longer_than_the_step_may) {
+  session_rig rig(two_replicas(), {.call_deadline = 7200 * k_second});
+  for (const duration_ns limit : {duration_ns{0}, 20 * k_millisecond}) {
+    const tier_shape shape = rig.shape;
+    ASSERT_TRUE(rig.session->step_begin(false));
+    rig.carrier.workers[1].acts = behaviour::stale;
+    ASSERT_FALSE(rig.forward(inputs(shape, 16, 1)));
+    ASSERT_TRUE(rig.session->step_begin(true, limit));
+    EXPECT_EQ(rig.waited_limit, limit == 0 ? 3600 * k_second : limit);
+  }
+}
+
 TEST(source_failure, replays_a_frozen_workers_call_when_the_snapshot_masks_it) {
   session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
   ASSERT_TRUE(rig.session->step_begin(false));

@@ -64,6 +64,7 @@ class session final {
   session(service& owner, const moetier_session_options& options, client::session_granted granted);
   expected<duration_ns> limit_of(std::uint64_t wish) const;
   expected<void> check_lease() const;
+  expected<void> look_at_lease();  // asks the link
   void write_word(std::uint16_t micro_batch, status code);
 
   service& owner_;

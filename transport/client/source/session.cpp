@@ -208,7 +208,7 @@ bool session::any_outstanding() const noexcept {
                      [](const session_call& c) { return c.call.outstanding(); });
 }
 
-expected<void> session::step_begin(bool replay) {
+expected<void> session::step_begin(bool replay, duration_ns limit) {
   if (in_step_ && !poison_ && any_outstanding()) {
     return fail(reason::sequence, "step_begin", "a call of the step is not collected");
   }
@@ -230,7 +230,8 @@ expected<void> session::step_begin(bool replay) {
     const status code = poison_->code;
     if (code == status::timeout || code == status::stale_generation ||
         code == status::unavailable) {
-      next = options_.wait_newer(*snapshot_, options_.call_deadline);
+      const duration_ns most = std::min(options_.call_deadline, k_deadline_max);
+      next = options_.wait_newer(*snapshot_, limit == 0 ? most : std::min(limit, most));
     }
   }
   if (next == nullptr || !transport::is_newer(*next, *snapshot_)) next = snapshot_;

@@ -26,7 +26,8 @@ class session final : public source_session {
   const transport::member_address& address() const noexcept override { return half_->address(); }
   const transport::source_shape& shape() const noexcept override { return shape_; }
 
-  expected<void> step_begin(bool replay) override;
+  using source_session::step_begin;
+  expected<void> step_begin(bool replay, duration_ns limit) override;
   expected<void> submit(const layer_call& call) override;
   expected<void> collect(std::uint16_t micro_batch, const layer_result& result) override;
   expected<void> step_end() override;

@@ -238,6 +238,8 @@ struct arrival {
   // engine's to judge.
 };
 
+// A source whose connection broke while both ends live is connected to anew when it dispatches
+// again; its attachment and what is held of it stay.
 // Thread: engine (owner), but wake(): any.
 class WorkerHalf {
  public:
@@ -259,12 +261,19 @@ class WorkerHalf {
     static_cast<void>(out);
     return 0;
   }
+  // Sources whose connection broke, which spoke again and could not be connected to: no return can
+  // reach them any more. Each is told once; returns how many were written. (optional) None.
+  virtual std::size_t poll_unreached(std::span<source_id> out) {
+    static_cast<void>(out);
+    return 0;
+  }
   // The return region of a HELD exchange, return_rows_max rows. Empty if the ticket is not held
   // (its source is gone).
   virtual std::span<std::byte> return_region(arrival_ticket ticket) = 0;
   // Publishes `rows` result rows, or 0 rows and a status other than ok; `detail` travels along
   // (stale: generation held). The exchange's memory must no longer be touched. No host wait.
-  // unknown_member: its source was detached. peer_lost: its source is gone, the bank is free.
+  // unknown_member: its source was detached. peer_lost: its source is gone, or came back over
+  // another connection and waits for it no more; the bank is free.
   virtual comm_status give_back(arrival_ticket ticket, std::uint32_t rows, status result,
                                 std::uint64_t detail) = 0;
 

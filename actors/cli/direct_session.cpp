@@ -57,8 +57,9 @@ expected<std::unique_ptr<direct_session>> direct_session::open(const direct_wish
            [rate = granted->tokens_per_second] { return rate->load(std::memory_order_relaxed); },
        .replays_max = settings.replay.max,
        .spin = settings.transport.spin,
-       .wait_newer = [news](const transport::routing_snapshot& seen,
-                            duration_ns limit) { return news->wait_newer(seen, limit); },
+       .wait_newer = [news, id = granted->session](
+                         const transport::routing_snapshot& seen,
+                         duration_ns limit) { return news->wait_newer(id, seen, limit); },
        .newest = [news] { return news->newest(); },
        .router = std::move(router)},
       granted->snapshot);

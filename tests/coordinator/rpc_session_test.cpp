@@ -6,6 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <future>
+
 #include <gtest/gtest.h>
 
 #include "tests/coordinator/fake_tier.hpp"
@@ -104,13 +107,14 @@ TEST_F(rpc_session, opens_attaches_renews_and_closes_a_direct_session) {
 
 TEST_F(rpc_session, a_published_snapshot_reaches_a_waiting_client) {
   const auto link = link_to(server);
-  ASSERT_TRUE(link->open_session(direct(), k_patience));
+  const auto granted = link->open_session(direct(), k_patience);
+  ASSERT_TRUE(granted);
   duration_ns worst = 0;
   for (std::uint32_t revision = 2; revision < 12; ++revision) {
     const auto seen = link->newest();
     tier.publish(snapshot(revision));
     const time_ns from = monotonic_now();
-    const auto newer = link->wait_newer(*seen, k_patience);
+    const auto newer = link->wait_newer(granted->session, *seen, k_patience);
     ASSERT_NE(newer, nullptr);
     worst = std::max(worst, monotonic_now() - from);
     EXPECT_EQ(newer->shares.revision().counter, revision);
@@ -123,7 +127,18 @@ TEST_F(rpc_session, waiting_for_a_newer_snapshot_ends_with_its_limit) {
   const auto link = link_to(server);
   const auto granted = link->open_session(direct(), k_patience);
   ASSERT_TRUE(granted);
-  EXPECT_EQ(link->wait_newer(*granted->snapshot, 20 * k_millisecond), nullptr);
+  EXPECT_EQ(link->wait_newer(granted->session, *granted->snapshot, 20 * k_millisecond), nullptr);
+}
+
+TEST_F(rpc_session, waiting_for_a_newer_snapshot_ends_with_the_session) {
+  const auto link = link_to(server);
+  const auto granted = link->open_session(direct(), k_patience);
+  ASSERT_TRUE(granted);
+  const auto over = std::async(std::launch::async, [&] {
+    return link->wait_newer(granted->session, *granted->snapshot, 600 * k_second);
+  });
+  tier.end(granted->session, make_error(reason::lease_lapsed, granted->session.value));
+  ASSERT_EQ(over.wait_for(std::chrono::seconds(60)), std::future_status::ready);
 }
 
 TEST_F(rpc_session, a_session_that_the_coordinator_ends_is_lost) {

@@ -29,7 +29,6 @@ void world::start_coordinator() {
   head_.started = clock_.now();
   head_.committing.clear();
   head_.gone_sources.clear();
-  head_.attached_as.clear();
   head_.newest = nullptr;
   head_.suspicion = nullptr;
   head_.disk_failed = false;

@@ -31,9 +31,23 @@ void world::engine_turn(std::size_t w, std::uint64_t life) {
                           arrivals.begin() + static_cast<std::ptrdiff_t>(n));
         if (n < arrivals.size()) break;
       }
+      hear_unreached(w, life);
       compute_next(w, life);
     });
   });
+}
+
+void world::hear_unreached(std::size_t w, std::uint64_t life) {
+  std::array<source_id, 16> sources;
+  const std::size_t n = workers_[w].half->poll_unreached(sources);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto at = workers_[w].sources.find(sources[i]);
+    if (at == workers_[w].sources.end()) continue;
+    const workers::source_attach_done e{sources[i], at->second.incarnation, false, "unreached",
+                                        true};
+    clock_.after(dice_.below(5 * k_millisecond),
+                 [this, w, life, e] { in_worker(w, life, [this, w, e] { step_worker(w, e); }); });
+  }
 }
 
 void world::compute_next(std::size_t w, std::uint64_t life) {

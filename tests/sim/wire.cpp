@@ -36,7 +36,7 @@ class wire::link final : public transport::Link {
     if (self_->lost.contains(id)) {
       return fail(reason::carrier_unavailable, "model", "the member is gone");
     }
-    peers_[++last_] = {id, std::move(memory)};
+    peers_[++last_] = {id, std::move(memory), wire_.breaks_between(self_->id, id)};
     return last_;
   }
   void disconnect(transport::link_peer id) override { peers_.erase(id); }
@@ -44,13 +44,13 @@ class wire::link final : public transport::Link {
   transport::link_send send(transport::link_peer id, std::uint32_t bank, std::size_t bytes,
                             transport::link_place) override {
     peer& p = peers_.at(id);
-    if (self_->lost.contains(p.id)) return transport::link_send::failed;
+    if (is_lost(p)) return transport::link_send::failed;
     frame f;
     const auto head = p.memory->head(bank);
     std::copy(head.begin(), head.end(), f.head.begin());
     const auto payload = p.memory->out(bank).first(bytes);
     f.payload.assign(payload.begin(), payload.end());
-    if (!self_->gone) wire_.carry(self_->id, p.id, std::move(f));
+    if (!self_->gone) wire_.carry(self_->id, p.id, std::move(f), p.breaks);
     return transport::link_send::done;
   }
 
@@ -64,7 +64,7 @@ class wire::link final : public transport::Link {
       sink.landed(to.place, true);
     }
     for (auto& [id, p] : peers_) {
-      if (self_->lost.contains(p.id) && !std::exchange(p.told, true)) sink.lost(id);
+      if (is_lost(p) && !std::exchange(p.told, true)) sink.lost(id);
     }
   }
 
@@ -85,8 +85,14 @@ class wire::link final : public transport::Link {
   struct peer {
     endpoint_id id = 0;
     std::shared_ptr<transport::bank_memory> memory;
-    bool told = false;  // of its loss
+    std::uint64_t breaks = 0;  // before it was connected
+    bool told = false;         // of its loss
   };
+  bool is_lost(const peer& p) const {
+    const auto seen = self_->breaks_seen.find(p.id);
+    return self_->lost.contains(p.id) ||
+           (seen != self_->breaks_seen.end() && seen->second > p.breaks);
+  }
   wire& wire_;
   std::shared_ptr<endpoint> self_;
   transport::member_address address_;
@@ -147,13 +153,30 @@ void wire::end(endpoint_id id) {
   }
 }
 
-void wire::carry(endpoint_id from, endpoint_id to, frame what) {
+std::uint64_t wire::breaks_between(endpoint_id a, endpoint_id b) const {
+  const auto at = breaks_.find(std::minmax(a, b));
+  return at == breaks_.end() ? 0 : at->second;
+}
+
+void wire::break_between(endpoint_id a, endpoint_id b) {
+  const std::uint64_t breaks = ++breaks_[std::minmax(a, b)];
+  for (const auto& [here, there] : {std::pair(a, b), std::pair(b, a)}) {
+    clock_.after(dice_.below(20 * k_millisecond), [this, here = here, there = there, breaks] {
+      endpoint* e = find(here);
+      if (e == nullptr) return;
+      e->breaks_seen[there] = std::max(e->breaks_seen[there], breaks);
+      if (e->on_change) e->on_change();
+    });
+  }
+}
+
+void wire::carry(endpoint_id from, endpoint_id to, frame what, std::uint64_t breaks) {
   if (!what.payload.empty() && dice_.chance(rates.damage)) {
     what.payload[dice_.below(what.payload.size())] ^= static_cast<std::byte>(1u << dice_.below(8));
   }
-  const auto deliver = [this, to, f = std::make_shared<frame>(std::move(what))] {
+  const auto deliver = [this, from, to, breaks, f = std::make_shared<frame>(std::move(what))] {
     endpoint* e = find(to);
-    if (e == nullptr) return;
+    if (e == nullptr || breaks_between(from, to) != breaks) return;
     e->inbox.push_back(*f);
     if (e->on_change) e->on_change();
   };

@@ -1,7 +1,8 @@
 #pragma once
 // The data plane of the simulation: a carrier whose links double, delay and damage frames, hold one
 // direction of a pair back for a while, and tell of a dead peer late or never. They lose nothing
-// between living members, as the connections of every carrier promise. The product's own protocol
+// between living members, as the connections of every carrier promise, unless a connection breaks:
+// then what is under way is gone, and each end sees it in its own time. The product's own protocol
 // (transport/exchange) runs over it on both sides. Owned by the world. Thread: owner.
 
 #include <array>
@@ -36,7 +37,8 @@ class wire final {
     endpoint_id id = 0;
     bool gone = false;
     std::deque<frame> inbox;
-    std::set<endpoint_id> lost;       // peers that are known to be gone
+    std::set<endpoint_id> lost;                        // peers that are known to be gone
+    std::map<endpoint_id, std::uint64_t> breaks_seen;  // with peers that live
     std::function<void()> on_change;  // a frame or the news of a death came; must not run the half
   };
 
@@ -55,11 +57,14 @@ class wire final {
   // Frames from one to the other wait until then.
   void cut(endpoint_id from, endpoint_id to, time_ns until) { cuts_[{from, to}] = until; }
   void heal() { cuts_.clear(); }
+  // The connections between the two end; later ones are whole.
+  void break_between(endpoint_id a, endpoint_id b);
 
  private:
   class link;
   std::shared_ptr<endpoint> join(std::function<void()> on_change);
-  void carry(endpoint_id from, endpoint_id to, frame what);
+  void carry(endpoint_id from, endpoint_id to, frame what, std::uint64_t breaks);
+  std::uint64_t breaks_between(endpoint_id a, endpoint_id b) const;
   endpoint* find(endpoint_id id);
 
   schedule& clock_;
@@ -68,6 +73,7 @@ class wire final {
   std::map<endpoint_id, std::weak_ptr<endpoint>> endpoints_;
   std::map<std::pair<endpoint_id, endpoint_id>, time_ns> cuts_;
   std::map<std::pair<endpoint_id, endpoint_id>, time_ns> arrivals_;
+  std::map<std::pair<endpoint_id, endpoint_id>, std::uint64_t> breaks_;  // the smaller id first
 };
 
 // The carrier as a source session asks for it: one half, made at once.

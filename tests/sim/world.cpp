@@ -179,6 +179,12 @@ void world::plan_faults() {
     wire_.cut(there ? service : worker, there ? worker : service,
               clock_.now() + dice_.below(2 * k_second));
   });
+  moments(4, [this, any_worker, any_service] {
+    const wire::endpoint_id worker = workers_[any_worker()].endpoint;
+    const wire::endpoint_id service = services_[any_service()].endpoint;
+    trace([&] { return fmt::format("connection {} {} breaks", worker, service); });
+    wire_.break_between(worker, service);
+  });
   moments(6, [this, any_worker] { break_link(any_worker()); });
   moments(3, [this, any_service] { kill_service(any_service()); });
   moments(2, [this, freeze, any_service] { freeze(services_[any_service()].frozen_until); });

@@ -121,7 +121,7 @@ class world final {
     // Workers that were sent COMMIT and are not routed to yet: since when.
     std::map<incarnation_id, time_ns> committing;
     std::set<incarnation_id> gone_sources;             // a worker said that it dropped their rows
-    std::map<session_id, incarnation_id> attached_as;  // as workers were told
+    std::map<session_id, incarnation_id> attached_as;  // as workers were told, in any life
     time_ns stopped_since = 0;                         // when it was frozen before that; 0 = never
     std::optional<coordinator::record> disk;
     std::optional<coordinator::write_record> writing;
@@ -213,6 +213,7 @@ class world final {
   void stick_worker(std::size_t w);
   void note_standstill(worker_host& host);
   void engine_turn(std::size_t w, std::uint64_t life);
+  void hear_unreached(std::size_t w, std::uint64_t life);
   void compute_next(std::size_t w, std::uint64_t life);
   void serve(std::size_t w, const transport::arrival& work);
   void forget_arrivals(worker_host& host, source_id source);

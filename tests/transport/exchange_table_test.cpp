@@ -210,6 +210,119 @@ TEST_F(worker_side, keeps_an_arrival_until_the_banks_last_return_is_sent) {
   EXPECT_FALSE(table.take(second));
 }
 
+TEST_F(worker_side, says_its_last_returns_again_when_their_source_speaks_over_a_new_connection) {
+  const landing first = admit(good_dispatch());
+  table.landed(first.place, true, now);
+  arrival a;
+  ASSERT_TRUE(table.take(a));
+  const std::byte* before = table.return_region(a.ticket).data();
+  fill(table.return_region(a.ticket), 5);
+  worker_table::outgoing out;
+  ASSERT_EQ(table.give_back(a.ticket, 2, status::ok, 0, now, out), comm_status::ok);
+  table.sent(a.ticket, now);
+  table.lose(1);
+  worker_table::comeback c;
+  EXPECT_FALSE(table.next_comeback(c)) << "nothing says that it lives";
+  wire_header h = good_dispatch();
+  h.kind = wire_kind::abort;
+  h.rows = h.row_bytes = 0;
+  h.payload_bytes = 0;
+  h.sender_incarnation ^= 1;
+  EXPECT_TRUE(is_dropped(h));
+  EXPECT_FALSE(table.next_comeback(c));
+  h.sender_incarnation ^= 1;
+  EXPECT_FALSE(admit(h).admitted);  // it waited in vain
+  ASSERT_TRUE(table.next_comeback(c));
+  EXPECT_EQ(c.source, k_source.source);
+  EXPECT_EQ(c.lost, 1u);
+  table.reached(c.source, 2);
+  EXPECT_FALSE(table.next_comeback(c));
+  arrival_ticket ticket = 0;
+  ASSERT_TRUE(table.next_unheard(ticket, now, out));
+  EXPECT_EQ(out.peer, 2u);
+  EXPECT_EQ(out.payload_bytes, 2 * small_shape().return_stride);
+  EXPECT_TRUE(holds(c.memory->out(out.bank).first(out.payload_bytes), 5));
+  EXPECT_NE(c.memory->out(out.bank).data(), before) << "the lost connection's may be written to";
+  wire_header sent;
+  ASSERT_EQ(decode_header(c.memory->head(out.bank), sent), wire_fault::none);
+  EXPECT_EQ(sent.stamp, 1u);
+  EXPECT_EQ(sent.rows, 2u);
+  table.sent(ticket, now);
+  EXPECT_FALSE(table.next_unheard(ticket, now, out));
+}
+
+TEST_F(worker_side, a_payload_that_lands_over_a_lost_connection_finds_no_newer_rows) {
+  const landing late = admit(good_dispatch());
+  table.lose(1);
+  wire_header h = good_dispatch();
+  h.stamp = 3;  // the same bank
+  const landing next = admit(h);
+  ASSERT_TRUE(next.admitted);
+  EXPECT_NE(next.region.data(), late.region.data());
+  table.landed(late.place, true, now);
+  worker_table::comeback c;
+  ASSERT_TRUE(table.next_comeback(c));
+  table.reached(c.source, 2);
+  arrival a;
+  EXPECT_FALSE(table.take(a)) << "its own payload is still on its way";
+  table.landed(next.place, true, now);
+  ASSERT_TRUE(table.take(a));
+  EXPECT_EQ(a.hidden.data(), next.region.data());
+  EXPECT_FALSE(table.take(a));
+}
+
+TEST_F(worker_side, knows_by_a_newer_stamp_for_a_bank_in_use_that_the_connection_broke) {
+  table.landed(admit(good_dispatch()).place, true, now);
+  arrival held;
+  ASSERT_TRUE(table.take(held));
+  for (const std::uint32_t stamp : {3u, 5u}) {  // and again, before the source is reached
+    wire_header h = good_dispatch();
+    h.stamp = stamp;
+    const landing next = admit(h);
+    ASSERT_TRUE(next.admitted);
+    EXPECT_NE(next.region.data(), held.hidden.data());
+    table.landed(next.place, true, now);
+  }
+  EXPECT_EQ(table.peers_lost(), 1u);
+  worker_table::comeback c;
+  ASSERT_TRUE(table.next_comeback(c));
+  table.reached(c.source, 2);
+  arrival a;
+  ASSERT_TRUE(table.take(a));
+  EXPECT_EQ(a.hidden.data(), c.memory->in(1).data());
+  EXPECT_FALSE(table.take(a));
+  worker_table::outgoing out;
+  EXPECT_FALSE(table.return_region(held.ticket).empty());
+  EXPECT_EQ(table.give_back(held.ticket, 0, status::ok, 0, now, out), comm_status::peer_lost);
+  EXPECT_EQ(table.give_back(a.ticket, 0, status::ok, 0, now, out), comm_status::ok);
+  EXPECT_EQ(out.peer, 2u);
+}
+
+TEST_F(worker_side, reaches_for_a_silent_source_once) {
+  const auto hold = [&](std::uint32_t stamp) {
+    wire_header h = good_dispatch();
+    h.stamp = stamp;
+    table.landed(admit(h).place, true, now);
+    arrival a;
+    EXPECT_TRUE(table.take(a));
+    return a.ticket;
+  };
+  const arrival_ticket first = hold(1);
+  const arrival_ticket second = hold(2);
+  table.lose(1);
+  table.want_source_of(first);
+  worker_table::comeback c;
+  ASSERT_TRUE(table.next_comeback(c));
+  table.reached(c.source, 2);
+  table.lose(2);
+  table.want_source_of(second);
+  EXPECT_FALSE(table.next_comeback(c));
+  worker_table::outgoing out;
+  EXPECT_EQ(table.give_back(second, 0, status::ok, 0, now, out), comm_status::peer_lost);
+  source_id told;
+  EXPECT_FALSE(table.take_unreached(told)) << "its lease decides";
+}
+
 TEST_F(worker_side, counts_no_error_for_a_farewell_that_comes_after_the_detach) {
   wire_header h = good_dispatch();
   h.kind = wire_kind::abort;

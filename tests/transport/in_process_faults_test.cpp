@@ -35,6 +35,18 @@ class in_process_faults : public testing::Test {
     });
   }
 
+  // The connection breaks; both ends live and see it, the source first.
+  void break_connection() {
+    hooks.break_between({member_role::source, 1}, {member_role::worker, 1});
+    tier_of_halves::settle(s, w);
+    EXPECT_EQ(s.half->counters().peers_lost, w.half->counters().peers_lost);
+  }
+  // As the next step does: the worker hears nothing of it.
+  void attach_at_the_source() {
+    const auto ok = s.half->attach_worker(w.identity, w.half->address());
+    EXPECT_TRUE(ok) << ok.error().text;
+  }
+
   fault_hooks hooks;
   std::optional<tier_of_halves> tier;
   test_source s;
@@ -236,6 +248,128 @@ TEST_F(in_process_faults, a_killed_source_is_seen_by_the_worker) {
   w.half->poll(none);
   EXPECT_EQ(w.half->counters().peers_lost, 1u);
   EXPECT_EQ(w.half->give_back(a.ticket, 0, status::ok, 0), comm_status::peer_lost);
+}
+
+// ---- a connection that breaks between two that live ----
+
+TEST_F(in_process_faults, a_source_whose_connection_broke_is_served_again_when_it_calls_again) {
+  use(true);
+  for (std::uint64_t step = 1; step < 30; ++step) {
+    tier->exchange(s, w, step, 2);
+    if (testing::Test::HasFailure()) return;
+    if (step % 5 != 0) continue;
+    break_connection();
+    exchange_ticket refused = 0;
+    EXPECT_EQ(s.half->open(w.identity.worker, s.key(step), refused), comm_status::peer_lost);
+    attach_at_the_source();
+  }
+  EXPECT_EQ(w.half->counters().peers_lost, 5u);
+  EXPECT_EQ(s.half->counters().peers_left + w.half->counters().peers_left, 0u);
+}
+
+TEST_F(in_process_faults, rows_held_over_a_break_stay_readable_while_their_bank_serves_again) {
+  use(false);
+  s.send(w.identity.worker, 1, 3, 41);
+  a = tier->receive(s, w);
+  break_connection();
+  ASSERT_TRUE(s.poll_one(r));
+  EXPECT_EQ(r.result, comm_status::peer_lost);
+  attach_at_the_source();
+  for (std::uint64_t step = 2; step < 9; ++step) tier->exchange(s, w, step, 3);
+  EXPECT_TRUE(holds(a.hidden, 41));
+  EXPECT_TRUE(holds(a.records, 41, a.hidden.size()));
+  fill(w.half->return_region(a.ticket), 7);
+  EXPECT_EQ(w.half->give_back(a.ticket, 3, status::ok, 0), comm_status::peer_lost);
+  EXPECT_EQ(w.half->give_back(a.ticket, 3, status::ok, 0), comm_status::unknown_member);
+  tier->settle(s, w);
+  EXPECT_FALSE(s.poll_one(r)) << "nobody waits for it";
+  tier->exchange(s, w, 9, 3);
+}
+
+TEST_F(in_process_faults, a_return_over_a_new_connection_to_a_source_that_asked_before_is_dropped) {
+  use(false);
+  s.send(w.identity.worker, 1, 3, 41);
+  a = tier->receive(s, w);
+  break_connection();
+  attach_at_the_source();
+  while (s.poll_one(r)) s.half->release(r.ticket);
+  const exchange_ticket second = s.send(w.identity.worker, 2, 1, 5);
+  const arrival next = tier->receive(s, w);
+  w.answer(a, 3, 77);
+  w.answer(next, 1, 78);
+  r = tier->collect(s, w);
+  EXPECT_EQ(r.ticket, second);
+  EXPECT_TRUE(holds(r.payload, 78));
+  s.half->release(second);
+  EXPECT_FALSE(s.poll_one(r));
+}
+
+TEST_F(in_process_faults, calls_that_come_before_the_worker_knows_of_the_break_are_answered) {
+  use(true);
+  for (std::uint64_t round = 0; round < 5; ++round) {
+    hooks.break_between({member_role::source, 1}, {member_role::worker, 1});
+    std::vector<returned> none;
+    s.half->poll(none);
+    attach_at_the_source();
+    const exchange_ticket first = s.send(w.identity.worker, 10 * round, 1, 1);
+    const exchange_ticket second = s.send(w.identity.worker, 10 * round + 1, 2, 2);
+    w.answer(tier->receive(s, w), 1, 11);
+    w.answer(tier->receive(s, w), 2, 12);
+    for (const exchange_ticket ticket : {first, second}) {
+      r = tier->collect(s, w);
+      ASSERT_EQ(r.ticket, ticket);
+      ASSERT_EQ(r.result, comm_status::ok);
+      EXPECT_TRUE(holds(r.payload, ticket == first ? 11 : 12));
+      s.half->release(ticket);
+    }
+  }
+}
+
+TEST_F(in_process_faults, a_return_that_the_break_took_is_no_answer_to_a_later_call) {
+  use(true);
+  for (std::uint64_t step = 1; step < 20; step += 2) {
+    s.send(w.identity.worker, step, 2, 1);
+    a = tier->receive(s, w);
+    hooks.break_between({member_role::source, 1}, {member_role::worker, 1});
+    fill(w.half->return_region(a.ticket), 3);
+    EXPECT_EQ(w.half->give_back(a.ticket, 2, status::ok, 0), comm_status::peer_lost);
+    tier->settle(s, w);
+    ASSERT_TRUE(s.poll_one(r));
+    EXPECT_EQ(r.result, comm_status::peer_lost);
+    s.half->release(r.ticket);
+    attach_at_the_source();
+    tier->exchange(s, w, step + 1, 2);
+    EXPECT_FALSE(s.poll_one(r));
+  }
+}
+
+TEST_F(in_process_faults, a_source_that_said_farewell_is_not_reached_again) {
+  use(false);
+  next(wire_kind::dispatch, {act::delay, 1'000'000});
+  s.send(w.identity.worker, 1, 1, 1);
+  s.half.reset();
+  std::vector<arrival> none;
+  w.half->poll(none);
+  EXPECT_EQ(w.half->counters().peers_left, 1u);
+  hooks.flush();
+  EXPECT_FALSE(w.poll_one(a));
+  source_id told;
+  EXPECT_EQ(w.half->poll_unreached(std::span(&told, 1)), 0u);
+}
+
+TEST_F(in_process_faults, a_source_that_cannot_be_reached_again_is_told_of_once) {
+  use(false);
+  next(wire_kind::dispatch, {act::delay, 1'000'000});
+  s.send(w.identity.worker, 1, 1, 1);
+  hooks.kill({member_role::source, 1});
+  std::vector<arrival> none;
+  w.half->poll(none);
+  hooks.flush();
+  EXPECT_FALSE(w.poll_one(a) && w.half->give_back(a.ticket, 0, status::ok, 0) == comm_status::ok);
+  source_id told;
+  ASSERT_EQ(w.half->poll_unreached(std::span(&told, 1)), 1u);
+  EXPECT_EQ(told, s.identity.source);
+  EXPECT_EQ(w.half->poll_unreached(std::span(&told, 1)), 0u);
 }
 
 // Loss, doubling, delay, shortening and damage at once, under deadlines counted in rounds: every

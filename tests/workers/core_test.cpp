@@ -328,6 +328,21 @@ TEST(worker_core, a_source_that_the_engine_refuses_is_not_kept) {
   EXPECT_FALSE(b.said<control::source_attached>().at(1).accepted) << "the table is bounded";
 }
 
+TEST(worker_core, a_source_that_no_return_can_reach_is_given_up_for_good) {
+  bench b;
+  b.serve();
+  b.attach(4);
+  b.seen.clear();
+  b.step(source_attach_done{source_id(4), incarnation_id(9), false, "unreached", true});
+  ASSERT_EQ(b.said<control::source_attached>().size(), 1u);
+  EXPECT_TRUE(b.said<control::source_attached>()[0].gone);
+  EXPECT_EQ(b.all<detach_source>().size(), 1u);
+  EXPECT_EQ(b.summary().sources, 0u);
+  b.tell(control::attach_source{epoch_number(2), bench::source(4)});
+  EXPECT_TRUE(b.all<attach_source>().empty());
+  EXPECT_TRUE(b.said<control::source_attached>().at(1).gone);
+}
+
 // --- beats ---
 
 TEST(worker_core, beats_at_every_interval_with_the_engines_tick) {

@@ -14,8 +14,7 @@ expected<std::unique_ptr<WorkerHalf>> two_sided_worker::make(const worker_option
 
 two_sided_worker::two_sided_worker(const worker_options& options, bool checksum,
                                    std::unique_ptr<Link> link)
-    : table_(options.identity, options.sources_max, checksum),
-      row_memory_(options.row_memory),
+    : table_(options.identity, options.sources_max, checksum, options.row_memory),
       link_(std::move(link)) {}
 
 two_sided_worker::~two_sided_worker() {
@@ -31,15 +30,12 @@ expected<void> two_sided_worker::attach_source(const source_identity& source,
   if (!table_.has_room(source.source))
     return fail(reason::limit_exceeded, "the number of attached sources", table_.capacity() + 1,
                 table_.capacity());
-  auto memory = bank_memory::make({.banks = shape.banks,
-                                   .out_bytes = return_bytes_max(shape),
-                                   .in_bytes = dispatch_bytes_max(shape)},
-                                  row_memory_);
+  auto memory = table_.make_memory(shape);
   if (!memory) return unexpected_error(memory.error());
   auto peer = link_->connect(address, *memory);
   if (!peer) return unexpected_error(peer.error());
   detach_source(source.source);
-  table_.attach(source, shape, *peer, std::move(*memory));
+  table_.attach(source, shape, *peer, std::move(*memory), address);
   return {};
 }
 
@@ -49,6 +45,7 @@ void two_sided_worker::detach_source(source_id source) {
 
 std::size_t two_sided_worker::poll(std::span<arrival> out) {
   link_->progress(*this);
+  reach_again();
   arrival_ticket refused = 0;
   status why = status::ok;
   while (table_.take_refused(refused, why)) give_back(refused, 0, why, 0);
@@ -65,22 +62,53 @@ std::size_t two_sided_worker::poll_given_up(std::span<arrival_ticket> out) {
   return written;
 }
 
+std::size_t two_sided_worker::poll_unreached(std::span<source_id> out) {
+  std::size_t written = 0;
+  while (written < out.size() && table_.take_unreached(out[written])) ++written;
+  return written;
+}
+
+// Not where its frame is judged: that may be inside the library's progress.
+void two_sided_worker::reach_again() {
+  if (!table_.has_comebacks()) return;
+  for (worker_table::comeback c; table_.next_comeback(c);) {
+    const auto peer = link_->connect(*c.address, c.memory);
+    if (!peer) {
+      table_.unreached(c.source);
+      continue;
+    }
+    link_->disconnect(c.lost);
+    table_.reached(c.source, *peer);
+  }
+  worker_table::outgoing out;
+  const time_ns now = monotonic_now();
+  for (arrival_ticket ticket = 0; table_.next_unheard(ticket, now, out);)
+    static_cast<void>(send(ticket, out, now));
+}
+
 std::span<std::byte> two_sided_worker::return_region(arrival_ticket ticket) {
   return table_.return_region(ticket);
 }
 
 comm_status two_sided_worker::give_back(arrival_ticket ticket, std::uint32_t rows, status result,
                                         std::uint64_t detail) {
+  table_.want_source_of(ticket);
+  reach_again();
   worker_table::outgoing out;
   const time_ns now = monotonic_now();
   const comm_status status = table_.give_back(ticket, rows, result, detail, now, out);
   if (status != comm_status::ok) return status;
+  return send(ticket, out, now);
+}
+
+comm_status two_sided_worker::send(arrival_ticket ticket, const worker_table::outgoing& out,
+                                   time_ns now) {
   switch (link_->send(out.peer, out.bank, out.payload_bytes, ticket)) {
     case link_send::done: table_.sent(ticket, now); break;
     case link_send::pending: break;
     case link_send::failed:
+      lost(out.peer);  // first: the table then knows that the return was under way
       table_.sent(ticket, now);
-      lost(out.peer);
       return comm_status::peer_lost;
   }
   ++counters_.messages_sent;
@@ -89,7 +117,9 @@ comm_status two_sided_worker::give_back(arrival_ticket ticket, std::uint32_t row
 }
 
 void two_sided_worker::wait(std::chrono::nanoseconds spin, std::chrono::nanoseconds limit) {
-  if (!has_work()) link_->wait(*this, spin, limit);
+  if (has_work()) return;
+  link_->wait(*this, spin, limit);
+  reach_again();  // before what is held meanwhile is given back
 }
 
 carrier_counters two_sided_worker::counters() const noexcept {

@@ -23,6 +23,7 @@ class two_sided_worker final : public WorkerHalf, private FrameSink {
   void detach_source(source_id source) override;
   std::size_t poll(std::span<arrival> out) override;
   std::size_t poll_given_up(std::span<arrival_ticket> out) override;
+  std::size_t poll_unreached(std::span<source_id> out) override;
   std::span<std::byte> return_region(arrival_ticket ticket) override;
   comm_status give_back(arrival_ticket ticket, std::uint32_t rows, status result,
                         std::uint64_t detail) override;
@@ -38,9 +39,10 @@ class two_sided_worker final : public WorkerHalf, private FrameSink {
   void sent(link_place place) override;
   void lost(link_peer peer) override;
   bool has_work() const override { return table_.has_ready(); }
+  void reach_again();
+  comm_status send(arrival_ticket ticket, const worker_table::outgoing& out, time_ns now);
 
   worker_table table_;
-  std::shared_ptr<RowMemoryWatch> row_memory_;
   carrier_counters counters_;
   std::unique_ptr<Link> link_;
 };

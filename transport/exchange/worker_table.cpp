@@ -29,12 +29,21 @@ constexpr status refusal_of(size_fault fault) noexcept {
 
 }  // namespace
 
-worker_table::worker_table(const worker_identity& self, std::uint32_t sources_max, bool checksum)
-    : self_(self), checksum_(checksum), pairs_(sources_max) {
+worker_table::worker_table(const worker_identity& self, std::uint32_t sources_max, bool checksum,
+                           std::shared_ptr<RowMemoryWatch> watch)
+    : self_(self), checksum_(checksum), pairs_(sources_max), watch_(std::move(watch)) {
   MOETIER_ASSERT(sources_max <= k_pairs_max);
   ready_.reserve(std::size_t{sources_max} * k_banks_max);
   refused_.reserve(std::size_t{sources_max} * k_banks_max);
   given_up_.reserve(std::size_t{sources_max} * k_banks_max);
+  unreached_.reserve(sources_max);
+}
+
+expected<std::shared_ptr<bank_memory>> worker_table::make_memory(const source_shape& shape) const {
+  return bank_memory::make({.banks = shape.banks,
+                            .out_bytes = return_bytes_max(shape),
+                            .in_bytes = dispatch_bytes_max(shape)},
+                           watch_);
 }
 
 bool worker_table::is_attached(const source_identity& source,
@@ -50,7 +59,7 @@ bool worker_table::has_room(source_id source) const noexcept {
 }
 
 void worker_table::attach(const source_identity& source, const source_shape& shape, link_peer peer,
-                          std::shared_ptr<bank_memory> memory) {
+                          std::shared_ptr<bank_memory> memory, const member_address& address) {
   MOETIER_ASSERT(find(source.source) == nullptr);
   MOETIER_ASSERT(shape.banks >= k_banks_min && shape.banks <= k_banks_max);
   const auto place =
@@ -60,7 +69,12 @@ void worker_table::attach(const source_identity& source, const source_shape& sha
                        .shape = shape,
                        .attached = true,
                        .lost = false,
+                       .over = false,
+                       .back = false,
+                       .spoke = false,
+                       .called = false,
                        .peer = peer,
+                       .address = address,
                        .called_as = self_.worker.value,
                        .memory = std::move(memory),
                        .banks = {}};
@@ -73,6 +87,8 @@ link_peer worker_table::detach(source_id source) {
   ready_.remove_if(is_its);
   refused_.remove_if(is_its);
   given_up_.remove_if(is_its);
+  unreached_.remove_if([&](source_id told) { return told == source; });
+  std::erase_if(displaced_, [&](const displaced_rows& d) { return is_its(d.ticket); });
   const link_peer peer = pair->peer;
   *pair = source_pair{};
   return peer;
@@ -83,9 +99,117 @@ void worker_table::lose(link_peer peer) {
     if (pair.attached && pair.peer == peer) lose(pair, peers_lost_);
 }
 
-// Rows that came stay until the detach; giving them back will say peer_lost.
+// Rows that came stay until the detach; giving them back will say peer_lost, unless their source is
+// reached again.
 void worker_table::lose(source_pair& pair, std::uint64_t& count) {
-  if (!std::exchange(pair.lost, true)) ++count;
+  if (std::exchange(pair.lost, true)) return;
+  ++count;
+  const bool owes = std::any_of(pair.banks.begin(), pair.banks.end(), [](const held_rows& x) {
+    return x.state == arrival_state::free && x.returning;
+  });
+  if (owes) come_back(pair, false);
+}
+
+void worker_table::want_source_of(arrival_ticket ticket) {
+  const held_rows* x = find(ticket);
+  if (x == nullptr || x->state != arrival_state::held) return;
+  source_pair& pair = pair_of(ticket);
+  if (pair.lost) come_back(pair, false);
+}
+
+// Whether the pair, which is lost, is to be reached again.
+bool worker_table::come_back(source_pair& pair, bool called) {
+  if (pair.over || !(called || pair.spoke)) return false;
+  pair.called = pair.called || called;
+  return pair.back || renew(pair);
+}
+
+// A request of the lost connection that its library has not ended may still write: nothing new
+// lands in that memory.
+bool worker_table::renew(source_pair& pair) {
+  auto memory = make_memory(pair.shape);
+  if (!memory) return give_up_reaching(pair), false;
+  for (held_rows& x : pair.banks) {
+    if (x.stamp == 0) continue;
+    if (x.former == nullptr) x.former = pair.memory;
+    if (x.state != arrival_state::free) continue;
+    x.returning = false;
+    x.unheard = true;
+  }
+  pair.memory = std::move(*memory);
+  if (!std::exchange(pair.back, true)) ++comebacks_;
+  return true;
+}
+
+bool worker_table::next_comeback(comeback& out) {
+  if (comebacks_ == 0) return false;
+  for (source_pair& pair : pairs_) {
+    if (!pair.attached || !pair.back) continue;
+    out = {.source = pair.source.source,
+           .lost = pair.peer,
+           .address = &pair.address,
+           .memory = pair.memory};
+    return true;
+  }
+  comebacks_ = 0;
+  return false;
+}
+
+void worker_table::reached(source_id source, link_peer peer) {
+  source_pair* pair = find(source);
+  MOETIER_ASSERT(pair != nullptr && pair->back);
+  pair->lost = pair->back = pair->spoke = pair->called = false;
+  pair->peer = peer;
+  for (const held_rows& x : pair->banks) unheard_ += x.unheard ? 1 : 0;
+}
+
+void worker_table::unreached(source_id source) {
+  source_pair* pair = find(source);
+  MOETIER_ASSERT(pair != nullptr && pair->back);
+  give_up_reaching(*pair);
+}
+
+void worker_table::give_up_reaching(source_pair& pair) {
+  pair.back = pair.spoke = false;
+  if (!pair.called || std::exchange(pair.over, true)) return;
+  unreached_.push(pair.source.source);
+}
+
+bool worker_table::take_unreached(source_id& source) { return unreached_.pop(source); }
+
+bool worker_table::next_unheard(arrival_ticket& ticket, time_ns now, outgoing& out) {
+  if (unheard_ == 0) return false;
+  for (source_pair& pair : pairs_) {
+    if (!pair.attached || pair.lost) continue;
+    for (held_rows& x : pair.banks) {
+      if (!x.unheard) continue;
+      // By a name of its own: the lost connection may still end the send of before.
+      const auto bank = static_cast<std::uint32_t>(&x - pair.banks.data());
+      x.ticket = ticket = next_ticket(pair, bank);
+      write_return(pair, x, now, out);
+      return true;
+    }
+  }
+  unheard_ = 0;
+  return false;
+}
+
+// Whether a newer dispatch may have the bank of rows that came by a lost connection. Those that the
+// engine has stay there until it gives them back.
+bool worker_table::displace(held_rows& x) {
+  if (x.state == arrival_state::held) {
+    if (displaced_.size() >= pairs_.size() * k_banks_max) return false;
+    displaced_.push_back({.ticket = x.ticket, .memory = x.former});
+  }
+  const auto is_it = [&](arrival_ticket ticket) { return ticket == x.ticket; };
+  ready_.remove_if(is_it);
+  refused_.remove_if(is_it);
+  x = held_rows{.stamp = x.stamp};
+  return true;
+}
+
+bank_memory& worker_table::memory_of(const source_pair& pair, const held_rows& x) noexcept {
+  return x.former == nullptr ? *pair.memory : *x.former;
 }
 
 std::vector<worker_table::outgoing> worker_table::farewell() {
@@ -115,10 +239,12 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
   if (pair == nullptr || h.sender_incarnation != low_half(pair->source.incarnation)) return drop();
   if (h.session != pair->source.session.value || !is_for_us(h.worker)) return drop();
   if (h.kind == wire_kind::abort) {
-    if (h.stamp == 0)
+    if (h.stamp == 0) {
+      pair->over = true;
       lose(*pair, peers_left_);
-    else
+    } else {
       give_up(*pair, h.stamp);
+    }
     return {};
   }
   if (h.kind != wire_kind::dispatch) return drop();
@@ -126,11 +252,20 @@ landing worker_table::admit(std::span<const std::byte> head, std::size_t payload
   const std::uint32_t bank = h.stamp % pair->shape.banks;
   held_rows& x = pair->banks[bank];
   const bool is_new = h.stamp != 0 && (x.stamp == 0 || is_newer(h.stamp, x.stamp));
-  if (x.state != arrival_state::free || !is_new) return drop();
+  if (!is_new) return drop();
+  // A source that has let go of what is in this bank has lost the connection; it is seen here soon.
+  const bool in_use = x.state != arrival_state::free;
+  if (in_use && x.former == nullptr) lose(*pair, peers_lost_);
+  if (pair->lost && !come_back(*pair, true)) return drop();
+  if (in_use && x.former == nullptr && !renew(*pair)) return drop();
+  if (in_use && !displace(x)) return drop();
+  pair->spoke = true;
 
   x.state = arrival_state::landing;
   x.refusal = status::ok;
   x.given_up = false;
+  x.unheard = false;
+  x.former.reset();
   x.ticket = next_ticket(*pair, bank);
   x.stamp = h.stamp;
   x.payload_check = h.payload_check;
@@ -158,7 +293,7 @@ void worker_table::landed(link_place place, bool complete, time_ns now) {
   if (x == nullptr || x->state != arrival_state::landing) return;
   const source_pair& pair = pair_of(place);
   const auto payload =
-      pair.memory->in(bank_in(place)).first(std::size_t{x->rows} * row_bytes_of(pair.shape));
+      memory_of(pair, *x).in(bank_in(place)).first(std::size_t{x->rows} * row_bytes_of(pair.shape));
   const bool sound = complete && (x->payload_check == 0 || x->payload_check == crc32c(payload));
   if (!sound) x->refusal = status::corrupt, ++rows_corrupt_;
   x->landed_at = now;
@@ -175,9 +310,13 @@ void worker_table::report(const held_rows& x) {
 }
 
 // Of an exchange that was answered meanwhile, or whose rows are still landing, there is nothing to
-// say.
+// say; unless the answer may have gone with the connection: then its bank there is in use for ever.
 void worker_table::give_up(source_pair& pair, std::uint32_t stamp) {
   held_rows& x = pair.banks[stamp % pair.shape.banks];
+  if (x.stamp == stamp && x.state == arrival_state::free && pair.lost) {
+    come_back(pair, true);
+    return;
+  }
   const bool here = x.state == arrival_state::arrived || x.state == arrival_state::held;
   if (x.stamp != stamp || !here || x.given_up || x.refusal != status::ok) return;
   x.given_up = true;
@@ -222,7 +361,7 @@ bool worker_table::take(arrival& out, time_ns now) {
   x->state = arrival_state::held;
   const source_pair& pair = pair_of(ticket);
   const std::size_t hidden_bytes = std::size_t{x->rows} * pair.shape.hidden_stride;
-  const auto region = pair.memory->in(bank_in(ticket));
+  const auto region = memory_of(pair, *x).in(bank_in(ticket));
   const duration_ns gone = now > x->admitted_at ? (now - x->admitted_at) / k_microsecond : 0;
   out = {.ticket = ticket,
          .source = pair.source.source,
@@ -241,43 +380,70 @@ bool worker_table::take(arrival& out, time_ns now) {
 
 std::span<std::byte> worker_table::return_region(arrival_ticket ticket) noexcept {
   const held_rows* x = find(ticket);
-  if (x == nullptr || x->state != arrival_state::held) return {};
+  const std::uint32_t bank = bank_in(ticket);
+  if (x == nullptr) {
+    const auto gone = std::find_if(displaced_.begin(), displaced_.end(),
+                                   [&](const displaced_rows& d) { return d.ticket == ticket; });
+    if (gone == displaced_.end()) return {};
+    return gone->memory->out(bank).first(return_bytes_max(pair_of(ticket).shape));
+  }
+  if (x->state != arrival_state::held) return {};
   const source_pair& pair = pair_of(ticket);
-  return pair.memory->out(bank_in(ticket)).first(return_bytes_max(pair.shape));
+  return memory_of(pair, *x).out(bank).first(return_bytes_max(pair.shape));
 }
 
 comm_status worker_table::give_back(arrival_ticket ticket, std::uint32_t rows, status result,
                                     std::uint64_t detail, time_ns now, outgoing& out) {
   MOETIER_ASSERT(rows == 0 || result == status::ok);
   held_rows* x = find(ticket);
-  if (x == nullptr) return comm_status::unknown_member;
+  if (x == nullptr) {
+    const std::size_t gone =
+        std::erase_if(displaced_, [&](const displaced_rows& d) { return d.ticket == ticket; });
+    return gone == 0 ? comm_status::unknown_member : comm_status::peer_lost;
+  }
   if (x->state != arrival_state::held) return comm_status::sequence;
   source_pair& pair = pair_of(ticket);
   if (rows > pair.shape.return_rows_max) return comm_status::capacity;
   x->state = arrival_state::free;
-  if (pair.lost) return comm_status::peer_lost;
+  x->returned = result;
+  x->returned_rows = rows;
+  x->detail = detail;
+  if (pair.lost) {
+    x->unheard = true;
+    if (x->former == nullptr) x->former = pair.memory;
+    return comm_status::peer_lost;
+  }
+  write_return(pair, *x, now, out);
+  return comm_status::ok;
+}
 
+void worker_table::write_return(source_pair& pair, held_rows& x, time_ns now, outgoing& out) {
   out = {.peer = pair.peer,
-         .bank = bank_in(ticket),
-         .payload_bytes = std::size_t{rows} * pair.shape.return_stride};
-  wire_header h = header_of(x->key);
+         .bank = bank_in(x.ticket),
+         .payload_bytes = std::size_t{x.returned_rows} * pair.shape.return_stride};
+  if (x.former != nullptr) {
+    const auto computed = x.former->out(out.bank).first(out.payload_bytes);
+    std::copy(computed.begin(), computed.end(), pair.memory->out(out.bank).begin());
+    x.former.reset();
+  }
+  wire_header h = header_of(x.key);
   h.kind = wire_kind::give_back;
-  h.flags = static_cast<std::uint8_t>(result);
-  if (result != status::ok) h.generation = detail;
+  h.flags = static_cast<std::uint8_t>(x.returned);
+  if (x.returned != status::ok) h.generation = x.detail;
   h.source = pair.source.source.value;
-  h.worker = x->worker;
+  h.worker = x.worker;
   h.sender_incarnation = low_half(self_.incarnation);
-  h.stamp = x->stamp;
-  h.rows = rows;
+  h.stamp = x.stamp;
+  h.rows = x.returned_rows;
   h.row_bytes = pair.shape.return_stride;
   h.payload_bytes = out.payload_bytes;
-  h.budget_us = static_cast<std::uint32_t>(std::min<duration_ns>(now - x->admitted_at, ~0u));
+  h.budget_us = static_cast<std::uint32_t>(std::min<duration_ns>(now - x.admitted_at, ~0u));
   if (checksum_) h.payload_check = crc32c(pair.memory->out(out.bank).first(out.payload_bytes));
   write_head(h, *pair.memory, out.bank);
-  x->returning = true;
-  x->given_back_at = now;
-  x->returned_ticket = ticket;
-  return comm_status::ok;
+  x.unheard = false;
+  x.returning = true;
+  x.given_back_at = now;
+  x.returned_ticket = x.ticket;
 }
 
 void worker_table::sent(link_place place, time_ns now) {

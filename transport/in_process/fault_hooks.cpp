@@ -1,5 +1,7 @@
 #include "transport/in_process/fault_hooks.hpp"
 
+#include <algorithm>
+
 namespace moetier::transport {
 
 void fault_hooks::set_rule(rule decide) {
@@ -17,6 +19,10 @@ void fault_hooks::resume(member who) {
 
 void fault_hooks::kill(member who) {
   change([&] { killed_.insert(who); });
+}
+
+void fault_hooks::break_between(member a, member b) {
+  change([&] { ++breaks_[std::minmax(a, b)]; });
 }
 
 void fault_hooks::flush() {
@@ -41,6 +47,12 @@ bool fault_hooks::is_stalled(member who) const {
 bool fault_hooks::is_killed(member who) const {
   const std::lock_guard lock(mutex_);
   return killed_.contains(who);
+}
+
+std::uint64_t fault_hooks::breaks_between(member a, member b) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = breaks_.find(std::minmax(a, b));
+  return found == breaks_.end() ? 0 : found->second;
 }
 
 std::uint64_t fault_hooks::flushes() const {

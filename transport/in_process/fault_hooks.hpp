@@ -1,13 +1,15 @@
 #pragma once
 // Faults of an in-process exchange hub, for tests and the simulator: a rule decides what happens to
 // each frame on its way, and whole members can be stalled (nothing reaches them until they resume)
-// or killed (their peers see them lost). Made and owned by the test, handed to make_in_process();
+// or killed (their peers see them lost), and the connections between two that live can be broken.
+// Made and owned by the test, handed to make_in_process();
 // the product passes nullptr. Thread: any; the rule is called by the sending member's thread, one
 // call at a time.
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -40,6 +42,8 @@ class fault_hooks final {
   void stall(member who);
   void resume(member who);
   void kill(member who);
+  // Both see each other lost and may connect again; frames that are under way come late.
+  void break_between(member a, member b);
   void flush();  // delivers every delayed frame
 
   // For the hub.
@@ -47,6 +51,7 @@ class fault_hooks final {
   frame_fault decide(const wire_header& header);
   bool is_stalled(member who) const;
   bool is_killed(member who) const;
+  std::uint64_t breaks_between(member a, member b) const;
   std::uint64_t flushes() const;
 
  private:
@@ -57,6 +62,7 @@ class fault_hooks final {
   std::function<void()> on_change_;
   std::set<member> stalled_;
   std::set<member> killed_;
+  std::map<std::pair<member, member>, std::uint64_t> breaks_;  // the smaller member first
   std::uint64_t flushes_ = 0;
 };
 

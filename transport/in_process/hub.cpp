@@ -102,6 +102,11 @@ bool in_process_hub::is_stalled(const in_process_endpoint& endpoint) const {
          (hooks_->is_stalled(endpoint.member) || hooks_->is_killed(endpoint.member));
 }
 
+std::uint64_t in_process_hub::breaks_between(const in_process_endpoint& a,
+                                             const in_process_endpoint& b) const {
+  return hooks_ == nullptr ? 0 : hooks_->breaks_between(a.member, b.member);
+}
+
 void in_process_hub::settle_delayed(in_process_endpoint& endpoint) {
   if (hooks_ == nullptr || hooks_->flushes() == endpoint.flushes_seen) return;
   endpoint.flushes_seen = hooks_->flushes();

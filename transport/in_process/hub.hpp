@@ -51,6 +51,8 @@ class in_process_hub final : public std::enable_shared_from_this<in_process_hub>
 
   bool is_gone(const in_process_endpoint& endpoint) const;
   bool is_stalled(const in_process_endpoint& endpoint) const;
+  // How often the connection between the two was broken.
+  std::uint64_t breaks_between(const in_process_endpoint& a, const in_process_endpoint& b) const;
   // Moves delayed frames on after a flush. Thread: the endpoint's member.
   void settle_delayed(in_process_endpoint& endpoint);
   // Grows whenever a member may have gone.

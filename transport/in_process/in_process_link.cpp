@@ -51,7 +51,10 @@ expected<link_peer> in_process_link::connect(const member_address& address,
   auto endpoint = body.hub == body_of(*hub_, 0).hub ? hub_->find(body.endpoint) : nullptr;
   if (!endpoint || hub_->is_gone(*endpoint))
     return fail(reason::carrier_unavailable, "in_process", "the member is gone");
-  peers_.emplace(++last_peer_, peer{.endpoint = std::move(endpoint), .memory = std::move(memory)});
+  const std::uint64_t breaks = hub_->breaks_between(*self_, *endpoint);
+  peers_.emplace(
+      ++last_peer_,
+      peer{.endpoint = std::move(endpoint), .memory = std::move(memory), .breaks = breaks});
   return last_peer_;
 }
 
@@ -62,7 +65,7 @@ link_send in_process_link::send(link_peer id, std::uint32_t bank, std::size_t pa
   const auto found = peers_.find(id);
   MOETIER_ASSERT(found != peers_.end());
   peer& p = found->second;
-  if (p.is_gone || hub_->is_gone(*p.endpoint)) return link_send::failed;
+  if (p.is_gone || is_broken(p)) return link_send::failed;
   in_process_frame frame;
   const auto head = p.memory->head(bank);
   std::copy(head.begin(), head.end(), frame.head.begin());
@@ -86,8 +89,12 @@ void in_process_link::progress(FrameSink& sink) {
   }
 }
 
+bool in_process_link::is_broken(const peer& p) const {
+  return hub_->is_gone(*p.endpoint) || hub_->breaks_between(*self_, *p.endpoint) != p.breaks;
+}
+
 void in_process_link::find_lost() {
-  for (auto& [id, p] : peers_) p.is_gone = p.is_gone || hub_->is_gone(*p.endpoint);
+  for (auto& [id, p] : peers_) p.is_gone = p.is_gone || is_broken(p);
 }
 
 void in_process_link::receive(FrameSink& sink) {

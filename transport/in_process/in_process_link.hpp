@@ -36,10 +36,12 @@ class in_process_link final : public Link {
   struct peer {
     std::shared_ptr<in_process_endpoint> endpoint;
     std::shared_ptr<bank_memory> memory;
+    std::uint64_t breaks = 0;  // when it was connected
     bool is_gone = false;
     bool is_reported = false;
   };
 
+  bool is_broken(const peer& p) const;
   void find_lost();
   void receive(FrameSink& sink);
   bool has_input() const;

@@ -23,6 +23,11 @@ constexpr auto k_keepalive_interval = std::chrono::milliseconds(100);
 constexpr int k_keepalive_calls = 64;
 // The first sleep while a request of ours is pending; each fruitless one doubles it.
 constexpr auto k_nap_min = std::chrono::microseconds(20);
+// So often in a row the library may say that something came and then move nothing, before the wait
+// naps by the clock: a transport that cannot be armed now would keep a whole core busy. What comes
+// during such a nap wakes nobody, so it is short at most.
+constexpr int k_busy_max = 64;
+constexpr auto k_busy_nap_max = std::chrono::milliseconds(1);
 // When a half ends: what last sends may take, then what closing all endpoints by force may take.
 constexpr auto k_flush_limit = std::chrono::milliseconds(10);
 constexpr auto k_close_limit = std::chrono::milliseconds(100);
@@ -165,22 +170,35 @@ void ucx_link::wait(FrameSink& sink, std::chrono::nanoseconds spin,
   sink_ = &sink;
   const auto deadline = clock::now() + limit;
   std::chrono::nanoseconds nap = k_nap_min;
+  int busy = 0;  // times in a row
   for (;;) {
     const auto useful_before = last_useful_;
-    if (advance(sink)) nap = k_nap_min;
+    if (advance(sink)) {
+      nap = k_nap_min;
+      busy = 0;
+    }
     // What moved has looked at the clock already: a call's answer waits for no second look.
     const auto now = last_useful_ != useful_before ? last_useful_ : clock::now();
     if (sink.has_work() || wake_.is_set() || now >= deadline) break;
     if (now < last_useful_ + spin) {
       // The peer may wait for this very core: the scheduler likes to put a woken thread beside its
-      // waker. Without yielding, two processes on busy cores each spin their time out: 63 us a round
-      // trip instead of 18.
+      // waker. Without yielding, two processes on busy cores each spin their time out: 63 us a
+      // round trip instead of 18.
       ::sched_yield();
       continue;
     }
     const ucs_status_t armed = ucp_worker_arm(context_->worker());
-    if (armed == UCS_ERR_BUSY) continue;  // something came: move it first
+    if (armed == UCS_ERR_BUSY) {  // something came: move it first
+      if (++busy < k_busy_max) continue;
+      // Not on the library's descriptor: it is not armed, or shows what moves nothing.
+      nap = std::min<std::chrono::nanoseconds>(nap, k_busy_nap_max);
+      wake_.sleep(-1, std::min<std::chrono::nanoseconds>(deadline - now, nap));
+      nap *= 2;
+      look_after_peers();
+      continue;
+    }
     MOETIER_ASSERT(armed == UCS_OK);
+    busy = 0;
     // Nothing signals that a peer has made room again: what is pending is looked after by naps.
     const bool is_pending = idle_requests_.size() < requests_.size();
     const auto longest = is_pending ? nap : std::chrono::nanoseconds(k_keepalive_interval);

@@ -39,6 +39,7 @@ struct source_attach_done {
   incarnation_id incarnation;
   bool accepted = true;
   std::string text;
+  bool gone = false;  // was attached, and no return can reach it any more
 };
 struct adapter_load_done {
   control::held_adapter adapter;

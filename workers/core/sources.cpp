@@ -38,13 +38,17 @@ void core::state::on(const source_attach_done& e, time_ns) {
   if (e.accepted) {
     if (held->second.confirmed) return;
     held->second.confirmed = true;
+  } else if (e.gone) {
+    forget_source(held->second);
+    sources.erase(held);
+    log(log_event::level::warn, "source_unreached", e.text);
   } else {
     // The refusal may be of an earlier attach of the same source: afterwards neither side has it.
     sources.erase(held);
     emit(detach_source{s.source, s.incarnation});
     log(log_event::level::warn, "source_refused", e.text);
   }
-  answer_attached(s, e.accepted, e.text);
+  answer_attached(s, e.accepted, e.text, e.gone);
 }
 
 void core::state::answer_attached(const control::source_attachment& s, bool accepted,

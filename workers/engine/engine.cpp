@@ -118,6 +118,7 @@ class engine::loop {
       const duration_ns unseen = looked_at == 0 ? 0 : now - looked_at;
       for (std::size_t i = 0; i < n; ++i) admit(arrivals[i], now, unseen);
       hear_given_up();
+      hear_unreached();
       const bool busy = !waiting_.empty();
       looked_at = busy ? now : 0;
       // One at a time: what comes meanwhile may be more urgent than what waits.
@@ -161,6 +162,20 @@ class engine::loop {
       half_.give_back(tickets[i], 0, status::cancelled, 0);
       meter_.count_end(status::cancelled, 0);
       ended_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+
+  // The core has them detached then, as any that is refused.
+  void hear_unreached() {
+    std::array<source_id, k_arrivals_max> sources;
+    const std::size_t n = half_.poll_unreached(sources);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (sources[i].value >= attached_.size()) continue;
+      out_.on_attached({.source = sources[i],
+                        .incarnation = attached_[sources[i].value],
+                        .accepted = false,
+                        .text = "its connection broke and could not be made again",
+                        .gone = true});
     }
   }
 

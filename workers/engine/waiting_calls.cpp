@@ -91,6 +91,11 @@ waiting_calls::verdict waiting_calls::admit(const transport::arrival& work, time
       return {status::overloaded, transport::detail_of({.ahead = ahead, .call = cost})};
     }
   }
+  // Only where lost connections left calls here beside those of the banks.
+  if (queue_.full()) {
+    add(counters_.overloaded, 1);
+    return {status::overloaded, transport::detail_of({.call = cost})};
+  }
   const fair_queue::place at = queue_.push(f.tenant, f.urgency, cost);
   calls_[at] = work;
   deadlines_[at] = now + left;

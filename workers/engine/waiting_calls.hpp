@@ -2,8 +2,8 @@
 // The calls that wait for the engine: each is judged when it arrives, keeps its place until its
 // turn comes, and is judged once more then. A call whose predicted end lies behind its deadline is
 // refused on arrival: OVERLOADED when it is the calls ahead that take the time, TIMEOUT when the
-// call alone does; one that became too late while it waited is TIMEOUT. What has a place is at most
-// what the sources' banks hold, so nothing here grows.
+// call alone does; one that became too late while it waited is TIMEOUT. There are as many places as
+// the sources have banks, so nothing here grows.
 //
 // A deadline travels as what is left of it when the rows were sent (arrival::budget_us; the carrier
 // takes off what went by while they landed) and becomes a point of this process's clock when the

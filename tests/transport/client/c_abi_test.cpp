@@ -316,6 +316,24 @@ TEST_F(c_abi, fails_a_step_with_a_typed_error_and_its_word) {
   EXPECT_EQ(report.generation, 2u);
 }
 
+TEST_F(c_abi, a_steps_replay_waits_for_a_snapshot_within_the_steps_deadline) {
+  auto options = sized<moetier_session_options>();
+  options.call_deadline_ns = ~0ull;
+  open(options);
+  call_rig r(tier.shape, 16, 3);
+  auto replay = sized<moetier_step_options>();
+  replay.replay = 1;
+  for (const duration_ns deadline : {duration_ns{0}, 30 * k_millisecond}) {
+    begin();
+    tier.carrier->workers[2].acts = behaviour::stale;
+    EXPECT_EQ(moetier_forward(session, &r.call, &r.result, nullptr), MOETIER_STALE_GENERATION);
+    replay.deadline_ns = deadline;
+    ASSERT_EQ(moetier_step_begin(session, &replay, nullptr), MOETIER_OK) << last_text();
+    EXPECT_EQ(tier.waited, deadline == 0 ? 3600 * k_second : deadline);
+    EXPECT_EQ(moetier_step_end(session, nullptr, nullptr), MOETIER_OK);
+  }
+}
+
 TEST_F(c_abi, ends_calls_by_the_steps_deadline) {
   open();
   auto step = sized<moetier_step_options>();

@@ -1,9 +1,10 @@
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "tests/transport/client/session_rig.hpp"
-#include "transport/communication.hpp"
+#include "transport/in_process/carrier.hpp"
 
 // The source half over a real carrier: worker threads that answer by the toy experts' formula.
 namespace moetier::client::toy {
@@ -65,10 +66,10 @@ class toy_worker {
 // A tier of threads on one carrier, and one session on it.
 class thread_rig {
  public:
-  thread_rig(const tier_shape& tier, source_session_options wish) : shape(tier) {
-    auto opened = transport::open_carrier("in_process", {});
-    EXPECT_TRUE(opened) << opened.error().text;
-    carrier = std::move(*opened);
+  // `hooks` (optional) outlive the rig.
+  thread_rig(const tier_shape& tier, source_session_options wish,
+             transport::fault_hooks* hooks = nullptr)
+      : shape(tier), carrier(transport::make_in_process({}, hooks)) {
     auto snapshot = make_snapshot(shape);
     snapshot.carrier = "in_process";
     placed = std::make_unique<transport::routing_snapshot>(snapshot);
@@ -82,13 +83,13 @@ class thread_rig {
     wish.incarnation = incarnation_id(77);
     wish.tokens_max = 32;
     wish.top_k = shape.top_k;
-    wish.call_deadline = k_ample;
+    if (wish.call_deadline == k_second) wish.call_deadline = k_ample;
     wish.newest = [this] {
       const std::scoped_lock lock(mutex);
       return newest;
     };
     wish.wait_newer = [this](const transport::routing_snapshot& seen, duration_ns) {
-      mask(dead);
+      if (dead) mask(*dead);
       const std::scoped_lock lock(mutex);
       return transport::is_newer(*newest, seen) ? newest : nullptr;
     };
@@ -121,7 +122,7 @@ class thread_rig {
   std::mutex mutex;
   transport::snapshot_ptr newest;
   std::uint32_t revision = 1;
-  std::size_t dead = 0;
+  std::optional<std::size_t> dead;
   std::unique_ptr<source_session> session;
 };
 
@@ -163,6 +164,48 @@ TEST(in_process_session, a_worker_that_dies_costs_a_replay_and_no_bit) {
       if (step == 4) {
         EXPECT_EQ(rig.session->last_times().replays, 1u);
       }
+    }
+  }
+}
+
+// The source is source 1; its connection with a worker breaks, and both live on.
+void break_connection(transport::fault_hooks& hooks, std::uint16_t worker) {
+  hooks.break_between({transport::member_role::source, 1},
+                      {transport::member_role::worker, worker});
+}
+
+TEST(in_process_session, a_broken_connection_costs_a_replay_on_a_replica_and_no_bit) {
+  transport::fault_hooks hooks;
+  thread_rig rig({.workers = 3, .slots_per_worker = 8}, {.mode = kernels::return_mode::exact},
+                 &hooks);
+  for (unsigned step = 0; step < 12; ++step) {
+    ASSERT_TRUE(rig.session->step_begin(false));
+    if (step % 4 == 2) break_connection(hooks, 2);
+    expect_exact(rig, 32, step);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(in_process_session, without_a_replica_a_broken_connection_fails_one_step_and_serves_the_next) {
+  transport::fault_hooks hooks;
+  thread_rig rig({.workers = 2, .slots_per_worker = 4}, {.mode = kernels::return_mode::exact},
+                 &hooks);
+  ASSERT_TRUE(rig.session->step_begin(false));
+  expect_exact(rig, 32, 0);
+  for (unsigned round = 1; round < 6; ++round) {
+    ASSERT_TRUE(rig.session->step_begin(false));
+    break_connection(hooks, 2);
+    const inputs in(rig.shape, 32, round);
+    ASSERT_TRUE(rig.session->submit(session_rig::call_of(in, rig.shape.hidden_size)));
+    std::vector<float> out(in.hidden.size());
+    const auto lost = rig.session->collect(
+        0, {.output = out.data(), .pitch = rig.shape.hidden_size * sizeof(float)});
+    ASSERT_FALSE(lost);
+    EXPECT_EQ(lost.error().why, reason::worker_lost);
+    for (unsigned step = 0; step < 8; ++step) {  // also once each bank was in use
+      ASSERT_TRUE(rig.session->step_begin(step == 0));
+      expect_exact(rig, 32, 10 * round + step);
+      if (testing::Test::HasFatalFailure()) return;
     }
   }
 }

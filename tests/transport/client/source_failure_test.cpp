@@ -11,11 +11,11 @@ TEST(source_failure, replays_a_lost_workers_call_on_a_replica_with_the_same_bits
   session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
   ASSERT_TRUE(rig.session->step_begin(false));
   rig.carrier.workers[2].acts = behaviour::lost;
-  rig.on_wait_newer = [&] { rig.publish(make_snapshot(rig.shape, 1, 2, {true, false, true})); };
   const inputs in(rig.shape, 16, 1);
   const auto out = rig.forward(in);
   ASSERT_TRUE(out) << out.error().text;
   expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.waited, 0) << "no snapshot tells of a connection that breaks between two that live";
   EXPECT_EQ(rig.session->last_times().replays, 1u);
   EXPECT_EQ(rig.carrier.keys.front().attempt, 0);
   EXPECT_EQ(rig.carrier.keys.back().attempt, 1);
@@ -28,14 +28,17 @@ TEST(source_failure, replays_a_lost_workers_call_on_a_replica_with_the_same_bits
   ASSERT_TRUE(rig.session->step_end());
 }
 
-TEST(source_failure, waits_until_the_lost_worker_is_gone_from_the_snapshot) {
-  session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
+TEST(source_failure, a_call_without_another_replica_waits_until_there_is_one) {
+  session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact},
+                  [](transport::routing_snapshot& first) {
+                    first = make_snapshot(two_replicas(), 1, 1, {false, true, false});
+                  });
   ASSERT_TRUE(rig.session->step_begin(false));
   rig.carrier.workers[2].acts = behaviour::lost;
   std::uint32_t revision = 1;
   rig.on_wait_newer = [&] {
     ++revision;
-    rig.publish(make_snapshot(rig.shape, 1, revision, {true, revision < 4, true}));
+    rig.publish(make_snapshot(rig.shape, 1, revision, {revision >= 4, true, false}));
   };
   const inputs in(rig.shape, 16, 1);
   const auto out = rig.forward(in);
@@ -43,6 +46,98 @@ TEST(source_failure, waits_until_the_lost_worker_is_gone_from_the_snapshot) {
   expect_bits(*out, in.exact(rig.shape));
   EXPECT_EQ(rig.waited, 3);
   EXPECT_EQ(rig.session->last_times().replays, 1u);
+}
+
+TEST(source_failure, the_next_step_attaches_a_lost_worker_anew_and_spares_it_for_a_while) {
+  session_rig rig(two_replicas(), {.mode = kernels::return_mode::exact});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::lost;
+  const inputs in(rig.shape, 16, 1);
+  ASSERT_TRUE(rig.forward(in));
+  const std::uint32_t before = rig.carrier.workers[2].exchanges;
+  layer_call call = rig.call_of(in);
+  call.layer = layer_id(3);
+  ASSERT_TRUE(rig.forward(call));
+  EXPECT_EQ(rig.session->last_times().replays, 0u) << "it is known by now";
+  ASSERT_TRUE(rig.session->step_begin(false));
+  EXPECT_EQ(rig.carrier.workers[2].attached, 2u);
+  ASSERT_TRUE(rig.forward(in));
+  EXPECT_EQ(rig.session->last_times().replays, 0u);
+  EXPECT_EQ(rig.carrier.workers[2].exchanges, before);
+}
+
+TEST(source_failure, a_call_that_only_the_lost_worker_could_serve_succeeds_in_the_next_step) {
+  const tier_shape shape{.workers = 2, .slots_per_worker = 4};  // every expert once
+  session_rig rig(shape, {.mode = kernels::return_mode::exact});
+  rig.carrier.workers[2].acts = behaviour::lost;
+  ASSERT_TRUE(rig.session->step_begin(false));
+  const inputs in(shape, 16, 1);
+  const auto lost = rig.forward(in);
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().why, reason::worker_lost);
+  EXPECT_EQ(rig.waited, 1);
+  rig.carrier.workers[2].acts = behaviour::answer;
+  ASSERT_TRUE(rig.session->step_begin(true));
+  EXPECT_EQ(rig.waited, 1) << "the connection may be whole again: nothing is waited for";
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(shape));
+}
+
+TEST(source_failure, who_is_suspect_is_better_than_who_is_lost) {
+  transport::suspicion_ptr told;
+  session_rig rig({.workers = 2, .slots_per_worker = 8},
+                  {.mode = kernels::return_mode::exact, .suspicion = [&] { return told; }});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::lost;
+  const auto& first = rig.newest->workers[0];
+  told = std::make_shared<const transport::suspicion>(
+      transport::suspicion{1, {{first.worker, first.incarnation}}});
+  const inputs in(rig.shape, 16, 1);
+  const auto out = rig.forward(in);
+  ASSERT_TRUE(out) << out.error().text;
+  expect_bits(*out, in.exact(rig.shape));
+  EXPECT_EQ(rig.session->last_times().replays, 1u);
+}
+
+TEST(source_failure, a_call_lost_with_a_worker_that_came_back_does_not_break_its_next_process) {
+  session_rig rig(two_replicas(), {.micro_batches = 2, .mode = kernels::return_mode::exact});
+  ASSERT_TRUE(rig.session->step_begin(false));
+  rig.carrier.workers[2].acts = behaviour::silent;
+  const inputs in(rig.shape, 16, 1);
+  layer_call other = rig.call_of(in);
+  other.micro_batch = 1;
+  ASSERT_TRUE(rig.session->submit(rig.call_of(in)));
+  ASSERT_TRUE(rig.session->submit(other));
+  int turns = 0;
+  rig.carrier.on_wait = [&] {
+    if (rig.carrier.workers[2].attached == 2) rig.carrier.workers[2].acts = behaviour::answer;
+    if (++turns != 3) return;
+    auto next = make_snapshot(rig.shape, 1, 2);
+    next.workers[1].incarnation = incarnation_id(999);
+    rig.publish(std::move(next));
+  };
+  for (const std::uint16_t u : std::initializer_list<std::uint16_t>{0, 1}) {
+    std::vector<float> out;
+    const auto ok = rig.session->collect(u, rig.result_to(out, 16));
+    ASSERT_TRUE(ok) << ok.error().text;
+    expect_bits(out, in.exact(rig.shape));
+  }
+  EXPECT_EQ(rig.carrier.workers[2].attached, 2u);
+  ASSERT_TRUE(rig.session->step_begin(false));
+  EXPECT_EQ(rig.carrier.workers[2].attached, 2u) << "the next process was never lost";
+}
+
+TEST(source_failure, a_steps_replay_waits_for_a_snapshot_no_longer_than_the_step_may) {
+  session_rig rig(two_replicas(), {.call_deadline = 7200 * k_second});
+  for (const duration_ns limit : {duration_ns{0}, 20 * k_millisecond}) {
+    const tier_shape shape = rig.shape;
+    ASSERT_TRUE(rig.session->step_begin(false));
+    rig.carrier.workers[1].acts = behaviour::stale;
+    ASSERT_FALSE(rig.forward(inputs(shape, 16, 1)));
+    ASSERT_TRUE(rig.session->step_begin(true, limit));
+    EXPECT_EQ(rig.waited_limit, limit == 0 ? 3600 * k_second : limit);
+  }
 }
 
 TEST(source_failure, replays_a_frozen_workers_call_when_the_snapshot_masks_it) {
@@ -139,7 +234,7 @@ TEST(source_failure, begins_no_step_beyond_its_tokens_and_never_holds_up_one_tha
 }
 
 TEST(source_failure, ends_at_the_deadline_when_no_snapshot_takes_the_lost_worker_away) {
-  session_rig rig(two_replicas());
+  session_rig rig({.workers = 2, .slots_per_worker = 4});
   ASSERT_TRUE(rig.session->step_begin(false));
   rig.carrier.workers[2].acts = behaviour::lost;
   const auto out = rig.forward(inputs(rig.shape, 16, 1));
@@ -152,10 +247,13 @@ TEST(source_failure, ends_at_the_deadline_when_no_snapshot_takes_the_lost_worker
 }
 
 TEST(source_failure, does_not_replay_into_another_generation) {
-  session_rig rig(two_replicas());
+  session_rig rig({.workers = 2, .slots_per_worker = 4});
   ASSERT_TRUE(rig.session->step_begin(false));
   rig.carrier.workers[2].acts = behaviour::lost;
-  rig.on_wait_newer = [&] { rig.publish(make_snapshot(rig.shape, 2, 1, {true, false, true})); };
+  rig.on_wait_newer = [&] {
+    rig.publish(make_snapshot(rig.shape, 2, 1));
+    rig.carrier.workers[2].acts = behaviour::answer;
+  };
   const auto out = rig.forward(inputs(rig.shape, 16, 1));
   ASSERT_FALSE(out);
   EXPECT_EQ(out.error().why, reason::worker_lost);

@@ -28,6 +28,7 @@ struct toy_tier {
   std::optional<error> refuse_attach;
   std::optional<error> refuse_close;
   std::uint32_t next_session = 1;
+  duration_ns waited = 0;  // for a newer snapshot, at most
   std::string driver_library = "no-driver-in-tests.so";
 
   toy_tier() { publish(make_snapshot(shape)); }
@@ -69,8 +70,9 @@ class toy_link final : public tier_link {
   expected<thin_result> forward(session_id, const thin_call&) override {
     return fail(reason::not_enabled, "forward");
   }
-  transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
-                                     duration_ns) override {
+  transport::snapshot_ptr wait_newer(session_id, const transport::routing_snapshot& seen,
+                                     duration_ns limit) override {
+    tier_.waited = limit;
     return transport::is_newer(*tier_.newest, seen) ? tier_.newest : nullptr;
   }
   transport::snapshot_ptr newest() const override { return tier_.newest; }

@@ -94,14 +94,14 @@ expected<std::unique_ptr<session>> session::open(service& owner,
       .rows_per_chunk_max = options.max_rows_per_chunk,
       .shared_experts = wish.shared_experts,
       .flags_bad_rows = wish.flags_bad_rows,
-      .wait_newer = [&link](const transport::routing_snapshot& seen,
-                            duration_ns wait) { return link.wait_newer(seen, wait); },
+      .wait_newer = [&link, id = lease.session](
+                        const transport::routing_snapshot& seen,
+                        duration_ns wait) { return link.wait_newer(id, seen, wait); },
       .newest = [&link] { return link.newest(); },
       .suspicion = [&link] { return link.suspicion(); },
-      .report_late =
-          [&link, id = lease.session](worker_id worker, incarnation_id incarnation) {
-            link.report_late(id, worker, incarnation);
-          },
+      .report_late = [&link, id = lease.session](
+                         worker_id worker,
+                         incarnation_id incarnation) { link.report_late(id, worker, incarnation); },
       .waits = &owner.waits(),
       .on_timeout = [&owner](const transport::wait_record&) { owner.on_timeout(); }};
   if (wish.gate_on_tier) {
@@ -117,6 +117,7 @@ expected<std::unique_ptr<session>> session::open(service& owner,
   if (options.step_deadline_ns == 0) made->options_.step_deadline_ns = lease.step_deadline;
   if (lease.call_deadline != 0) source.call_deadline = lease.call_deadline;
   if (options.call_deadline_ns != 0) source.call_deadline = options.call_deadline_ns;
+  source.call_deadline = std::min(source.call_deadline, k_limit_max);
   made->options_.call_deadline_ns = source.call_deadline;
   auto opened = client::source_session::open(**carrier, source, lease.snapshot);
   if (!opened) return unexpected_error(opened.error());
@@ -165,6 +166,11 @@ expected<void> session::check_lease() const {
   return fail(reason::lease_lapsed, granted_.session.value);
 }
 
+expected<void> session::look_at_lease() {
+  if (owner_.link().session_lost(id())) lost_.store(true, std::memory_order_relaxed);
+  return check_lease();
+}
+
 void session::hear(client::link_event event) noexcept {
   moetier_event told{};
   if (const transport::snapshot_ptr newest = owner_.link().newest()) {
@@ -193,14 +199,15 @@ void session::hear(client::link_event event) noexcept {
 
 expected<void> session::step_begin(const moetier_step_options& options) {
   if (auto ok = check_wish(options); !ok) return ok;
-  if (owner_.link().session_lost(id())) lost_.store(true, std::memory_order_relaxed);
-  if (auto ok = check_lease(); !ok) return ok;
+  if (auto ok = look_at_lease(); !ok) return ok;
   const std::uint64_t before = source_->snapshot().generation.value;
-  if (auto ok = source_->step_begin(options.replay != 0); !ok) return ok;
-  for (place& p : places_) p.outstanding = false;
   const duration_ns wish =
       options.deadline_ns == 0 ? options_.step_deadline_ns : options.deadline_ns;
-  step_limit_ = std::min(wish, k_limit_max);
+  const duration_ns limit = std::min(wish, k_limit_max);
+  if (auto ok = source_->step_begin(options.replay != 0, limit); !ok) return ok;
+  if (auto ok = look_at_lease(); !ok) return ok;  // it may have ended a wait
+  for (place& p : places_) p.outstanding = false;
+  step_limit_ = limit;
   step_until_ = wish == 0 ? 0 : monotonic_now() + step_limit_;
   step_failure_.reset();
   device_failure_.reset();

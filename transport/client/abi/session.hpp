@@ -65,6 +65,7 @@ class session final {
   expected<duration_ns> limit_of(std::uint64_t wish) const;
   expected<void> check_lease() const;
   expected<void> collect_into_nowhere(std::uint16_t micro_batch);
+  expected<void> look_at_lease();  // asks the link
   void write_word(std::uint16_t micro_batch, status code);
 
   service& owner_;

@@ -18,6 +18,9 @@ class link_news final {
   void session_opened(session_id session);
   void session_gone(session_id session, bool lost);
   bool session_lost(session_id session) const;  // true for one that was never opened
+  // As the board's; a session that is lost waits for none.
+  transport::snapshot_ptr wait_newer(session_id session, const transport::routing_snapshot& seen,
+                                     duration_ns limit) const;
 
   void sink(std::function<void(link_event, session_id)> sink);
   void tell(link_event what, session_id session) const;

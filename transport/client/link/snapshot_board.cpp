@@ -22,11 +22,19 @@ transport::snapshot_ptr snapshot_board::newest() const {
 }
 
 transport::snapshot_ptr snapshot_board::wait_newer(const transport::routing_snapshot& seen,
-                                                   duration_ns limit) const {
+                                                   duration_ns limit,
+                                                   const std::function<bool()>& in_vain) const {
   std::unique_lock lock(mutex_);
   const auto is_up = [&] { return newest_ != nullptr && transport::is_newer(*newest_, seen); };
-  changed_.wait_for(lock, std::chrono::nanoseconds(limit), [&] { return closed_ || is_up(); });
+  changed_.wait_for(lock, std::chrono::nanoseconds(limit),
+                    [&] { return closed_ || is_up() || (in_vain && in_vain()); });
   return is_up() ? newest_ : nullptr;
+}
+
+// Under the lock, so that nobody who is about to wait misses it.
+void snapshot_board::look_again() {
+  { const std::lock_guard lock(mutex_); }
+  changed_.notify_all();
 }
 
 void snapshot_board::suspect(transport::suspicion_ptr suspicion) {

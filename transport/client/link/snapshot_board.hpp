@@ -5,6 +5,7 @@
 // of each. Thread: any.
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 
 #include "schemas/base/time.hpp"
@@ -18,9 +19,11 @@ class snapshot_board final {
   // Keeps the newer of the two; true if `snapshot` is it.
   bool offer(transport::snapshot_ptr snapshot);
   transport::snapshot_ptr newest() const;  // null before the first
-  // Blocks until one newer than `seen` hangs there; null if the limit was over or it was closed.
-  transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
-                                     duration_ns limit) const;
+  // Blocks until one newer than `seen` hangs there; null if the limit was over, it was closed, or
+  // `in_vain` (optional) says that there is nothing to wait for.
+  transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen, duration_ns limit,
+                                     const std::function<bool()>& in_vain = {}) const;
+  void look_again();                                 // what `in_vain` says may have changed
   void suspect(transport::suspicion_ptr suspicion);  // the last one told counts
   transport::suspicion_ptr suspicion() const;        // null before the first
   // Ends every wait, also those to come.

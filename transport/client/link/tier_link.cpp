@@ -128,9 +128,9 @@ class link final : public tier_link {
     return ask<void>([=](contact& c) { return c.set_log_level(level, limit); });
   }
 
-  transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
+  transport::snapshot_ptr wait_newer(session_id session, const transport::routing_snapshot& seen,
                                      duration_ns limit) override {
-    return news_.snapshots.wait_newer(seen, limit);
+    return news_.wait_newer(session, seen, limit);
   }
   transport::snapshot_ptr newest() const override { return news_.snapshots.newest(); }
   transport::suspicion_ptr suspicion() const override { return news_.snapshots.suspicion(); }

@@ -110,8 +110,10 @@ class tier_link {
                                 const transport::member_address& address, duration_ns limit) = 0;
   virtual expected<void> close_session(session_id session, duration_ns limit) = 0;
   virtual expected<thin_result> forward(session_id session, const thin_call& call) = 0;
-  // Blocks until a snapshot newer than `seen` is here or the limit is over (null).
-  virtual transport::snapshot_ptr wait_newer(const transport::routing_snapshot& seen,
+  // Blocks until a snapshot newer than `seen` is here, or the session is lost or the limit is over
+  // (null).
+  virtual transport::snapshot_ptr wait_newer(session_id session,
+                                             const transport::routing_snapshot& seen,
                                              duration_ns limit) = 0;
   virtual transport::snapshot_ptr newest() const = 0;  // never blocks; may be null before the first
   // Never block. (optional) Without them a stuck worker is known by the snapshot that masks it.

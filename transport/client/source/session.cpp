@@ -138,15 +138,20 @@ void session::look_for_suspects() {
 
 // The clock is asked only where somebody was late.
 worker_mask session::avoided_now() const noexcept {
-  return avoided_.at(avoided_.any_late() ? monotonic_now() : 0);
+  return workers_.unreachable() | avoided_.at(avoided_.any_late() ? monotonic_now() : 0);
 }
 
 // What this call keeps away from, of `all`. Who made a call late is avoided by this source's guess;
-// where a call has nowhere else to go than to one of those, the coordinator's suspects are worse.
+// where a call has nowhere else to go than to one of those, the coordinator's suspects are worse,
+// and worst are those that no row can reach.
 worker_mask session::kept_from(const session_call& c, worker_mask all) const noexcept {
-  const worker_mask suspects = avoided_.suspects();
-  if (all == suspects || suspects == 0 || c.call.can_avoid(*snapshot_, workers_, all)) return all;
-  return c.call.can_avoid(*snapshot_, workers_, suspects) ? suspects : all;
+  const worker_mask unreachable = workers_.unreachable();
+  const worker_mask suspects = unreachable | avoided_.suspects();
+  if (all == suspects && suspects == unreachable) return all;
+  for (const worker_mask avoid : {all, suspects, unreachable}) {
+    if (avoid != 0 && c.call.can_avoid(*snapshot_, workers_, avoid)) return avoid;
+  }
+  return all;
 }
 
 // Gives up calls that wait for a suspect, where all of their rows have another replica by now:
@@ -161,7 +166,7 @@ void session::steer(time_ns now) {
     return;
   }
   adopt_newest_revision();  // a replica may serve that did not when they were sent
-  const worker_mask all = avoided_.at(now);
+  const worker_mask all = workers_.unreachable() | avoided_.at(now);
   for (session_call& c : tickets_) {
     if (owing(c, all) == 0 || c.asked_of == all) continue;
     if (c.times.replays >= options_.replays_max) continue;
@@ -185,6 +190,17 @@ void session::note_late(worker_id worker, time_ns now) {
   }
 }
 
+// A worker that was lost and is attached anew since may be lost again at once, until the
+// coordinator knows what became of it. Its next process is another matter.
+void session::avoid_lost(const call_failure& failure, incarnation_id incarnation, time_ns now) {
+  for (std::size_t s = 0; s < snapshot_->workers.size(); ++s) {
+    const transport::snapshot_worker& entry = snapshot_->workers[s];
+    if (entry.worker == failure.worker && entry.incarnation == incarnation) {
+      avoided_.note_late(s, now);
+    }
+  }
+}
+
 // --- steps --------------------------------------------------------------------------------------
 
 bool session::any_outstanding() const noexcept {
@@ -192,7 +208,7 @@ bool session::any_outstanding() const noexcept {
                      [](const session_call& c) { return c.call.outstanding(); });
 }
 
-expected<void> session::step_begin(bool replay) {
+expected<void> session::step_begin(bool replay, duration_ns limit) {
   if (in_step_ && !poison_ && any_outstanding()) {
     return fail(reason::sequence, "step_begin", "a call of the step is not collected");
   }
@@ -214,7 +230,8 @@ expected<void> session::step_begin(bool replay) {
     const status code = poison_->code;
     if (code == status::timeout || code == status::stale_generation ||
         code == status::unavailable) {
-      next = options_.wait_newer(*snapshot_, options_.call_deadline);
+      const duration_ns most = std::min(options_.call_deadline, k_deadline_max);
+      next = options_.wait_newer(*snapshot_, limit == 0 ? most : std::min(limit, most));
     }
   }
   if (next == nullptr || !transport::is_newer(*next, *snapshot_)) next = snapshot_;
@@ -338,7 +355,7 @@ expected<void> session::submit(const layer_call& call) {
     return poison(std::move(ok.error()));
   }
   c.stalled = 0;
-  c.call.send(*half_, workers_, budget_us(c.deadline, routed));
+  send(c, routed);
   if (!c.call.fully_sent() && !c.call.failure()) {
     note_stall(c, monotonic_now());
     progress();
@@ -374,6 +391,13 @@ expected<void> session::choose(session_call& c) {
                        kept_from(c, avoided_now()));
 }
 
+// A worker that it could not be sent to is marked while it is sure which attachment failed.
+void session::send(session_call& c, time_ns now) {
+  c.call.send(*half_, workers_, budget_us(c.deadline, now));
+  const call_failure& failure = c.call.failure();
+  if (failure.kind == failure_kind::lost) workers_.mark_broken(failure.worker);
+}
+
 // Takes what came, sums what is whole, sends what waited for banks: for all tickets, as they share
 // the banks.
 void session::progress() {
@@ -385,7 +409,11 @@ void session::progress() {
       for (session_call& c : tickets_) {
         if (taken || !c.call.outstanding()) continue;
         taken = c.call.take_return(report, *half_, workers_);
-        if (taken) journal_.answered(c, step_, attempt_);
+        if (!taken) continue;
+        journal_.answered(c, step_, attempt_);
+        if (report.result == transport::comm_status::peer_lost) {
+          workers_.mark_broken(c.call.last_answer().worker);
+        }
       }
       // Of an exchange that was given up meanwhile.
       if (!taken) half_->release(report.ticket);
@@ -399,7 +427,7 @@ void session::progress() {
     c.call.settle(*half_, workers_);
     if (c.call.fully_sent() || c.call.failure()) continue;
     const time_ns now = monotonic_now();
-    c.call.send(*half_, workers_, budget_us(c.deadline, now));
+    send(c, now);
     note_stall(c, now);
     c.call.settle(*half_, workers_);  // a chunk without rows is whole at once
   }
@@ -514,7 +542,21 @@ bool session::may_replay(const session_call& c) const noexcept {
 
 bool session::can_replay(const session_call& c,
                          const transport::routing_snapshot& next) const noexcept {
-  return c.steered || may_end_otherwise(c.call.failure(), c.call.snapshot(), next);
+  return c.steered || may_end_otherwise(c.call.failure(), c.call.snapshot(), next) ||
+         can_do_without(c, next);
+}
+
+// A connection may break between two that live, and no snapshot tells of it: whether all rows of a
+// call that lost a worker have another replica.
+bool session::can_do_without(const session_call& c,
+                             const transport::routing_snapshot& next) const noexcept {
+  const call_failure& failure = c.call.failure();
+  if (failure.kind != failure_kind::lost) return false;
+  worker_mask avoid = workers_.unreachable();
+  for (std::size_t s = 0; s < next.workers.size(); ++s) {
+    if (next.workers[s].worker == failure.worker) avoid |= worker_mask{1} << s;
+  }
+  return c.call.can_avoid(next, workers_, avoid);
 }
 
 // The caller waits for another call. One that can be tried again at once is, as its time passes
@@ -532,7 +574,6 @@ void session::replay_others(const session_call& collected) {
 
 bool session::replay(session_call& c, expected<void>& chosen) {
   const call_failure failure = c.call.failure();
-  if (failure.kind == failure_kind::lost) workers_.mark_broken(failure.worker);
   if (!may_replay(c)) return false;
   c.call.abandon(*half_);
   transport::snapshot_ptr next = snapshot_;
@@ -544,14 +585,18 @@ bool session::replay(session_call& c, expected<void>& chosen) {
     next = options_.wait_newer(*next, c.deadline - now);
     if (next == nullptr || next->generation != snapshot_->generation) return false;
   }
+  const auto* lost =
+      failure.kind == failure_kind::lost ? find_worker(c.call.snapshot(), failure.worker) : nullptr;
+  const incarnation_id incarnation = lost == nullptr ? incarnation_id() : lost->incarnation;
   if (next != snapshot_) adopt(std::move(next));
+  if (lost != nullptr) avoid_lost(failure, incarnation, monotonic_now());
   ++attempt_;
   ++c.times.replays;
   c.steered = false;
   look_for_suspects();
   chosen = choose(c);
   if (!chosen) return false;
-  c.call.send(*half_, workers_, budget_us(c.deadline, monotonic_now()));
+  send(c, monotonic_now());
   return true;
 }
 

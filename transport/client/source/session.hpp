@@ -26,7 +26,8 @@ class session final : public source_session {
   const transport::member_address& address() const noexcept override { return half_->address(); }
   const transport::source_shape& shape() const noexcept override { return shape_; }
 
-  expected<void> step_begin(bool replay) override;
+  using source_session::step_begin;
+  expected<void> step_begin(bool replay, duration_ns limit) override;
   expected<void> submit(const layer_call& call) override;
   expected<void> collect(std::uint16_t micro_batch, const layer_result& result) override;
   expected<void> step_end() override;
@@ -47,6 +48,8 @@ class session final : public source_session {
   worker_mask kept_from(const session_call& c, worker_mask all) const noexcept;
   void steer(time_ns now);
   void note_late(worker_id worker, time_ns now);
+  void avoid_lost(const call_failure& failure, incarnation_id incarnation, time_ns now);
+  void send(session_call& c, time_ns now);
   expected<void> choose(session_call& c);
   void progress();
   bool drops_a_worker(const transport::routing_snapshot& next) const noexcept;
@@ -54,6 +57,8 @@ class session final : public source_session {
   expected<void> finish(session_call& c, const layer_result& result);
   bool can_replay(const session_call& c, const transport::routing_snapshot& next) const noexcept;
   bool may_replay(const session_call& c) const noexcept;
+  bool can_do_without(const session_call& c,
+                      const transport::routing_snapshot& next) const noexcept;
   void replay_others(const session_call& collected);
   bool replay(session_call& c, expected<void>& chosen);
   expected<void> take_credit();

@@ -48,7 +48,8 @@ struct source_session_options {
   std::function<std::uint64_t()> tokens_per_second{};
   std::uint32_t replays_max = 2;
   duration_ns spin = 50 * k_microsecond;  // before a waiting collect() sleeps
-  // Blocks until a snapshot newer than the argument is there, at most so long; null if none came.
+  // Blocks until a snapshot newer than the argument is there, at most so long; null if none came,
+  // at once if none will: the session is lost.
   std::function<transport::snapshot_ptr(const transport::routing_snapshot&, duration_ns)>
       wait_newer{};
   // Never blocks: the newest snapshot known.
@@ -132,8 +133,10 @@ class source_session {
 
   // Takes the newest snapshot, next step number (or the same one with another attempt).
   // reason::no_credit with retry_after when its tokens are used up, or when a worker was overloaded
-  // a moment ago; a step that began, and its replays, are not held up any more.
-  virtual expected<void> step_begin(bool replay) = 0;
+  // a moment ago; a step that began, and its replays, are not held up any more. A
+  // replay may wait for a newer snapshot: as long as a call may take, and no longer than `limit`.
+  virtual expected<void> step_begin(bool replay, duration_ns limit) = 0;  // 0 = none
+  expected<void> step_begin(bool replay) { return step_begin(replay, 0); }
   virtual expected<void> submit(const layer_call& call) = 0;
   virtual expected<void> collect(std::uint16_t micro_batch, const layer_result& result) = 0;
   virtual expected<void> step_end() = 0;

@@ -37,13 +37,17 @@ void worker_table::adopt(const transport::routing_snapshot& next, transport::Sou
     half.detach_worker(members_[i].worker);
     members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  for (const auto& entry : next.workers) {
+  unreachable_ = 0;
+  for (std::size_t s = 0; s < next.workers.size(); ++s) {
+    const auto& entry = next.workers[s];
     const bool attached = std::any_of(members_.begin(), members_.end(),
                                       [&](const member& m) { return m.worker == entry.worker; });
     if (!entry.live || attached) continue;
     const transport::worker_identity identity{entry.worker, entry.incarnation};
     if (half.attach_worker(identity, entry.address)) {
       members_.push_back({entry.worker, entry.incarnation});
+    } else {
+      unreachable_ |= worker_mask{1} << s;
     }
   }
 
@@ -64,6 +68,9 @@ void worker_table::adopt(const transport::routing_snapshot& next, transport::Sou
 void worker_table::mark_broken(worker_id worker) noexcept {
   for (member& m : members_) {
     if (m.worker == worker) m.broken = true;
+  }
+  for (std::size_t s = 0; s < spans(); ++s) {
+    if (worker_of_span_[s] == worker) unreachable_ |= worker_mask{1} << s;
   }
 }
 

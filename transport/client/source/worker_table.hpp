@@ -39,8 +39,12 @@ class worker_table final {
   // use any more.
   void adopt(const transport::routing_snapshot& next, transport::SourceHalf& half);
 
-  // The carrier lost this worker; the next adoption attaches it anew if it is still live then.
+  // The carrier lost this worker, as it is attached now; the next adoption attaches it anew if it
+  // is still live then.
   void mark_broken(worker_id worker) noexcept;
+  // Workers of the adopted snapshot that are live and get no rows from here: broken, or such as
+  // could not be attached.
+  worker_mask unreachable() const noexcept { return unreachable_; }
 
   std::size_t spans() const noexcept { return worker_of_span_.size(); }
   worker_id worker_of(std::size_t span) const noexcept { return worker_of_span_[span]; }
@@ -60,6 +64,7 @@ class worker_table final {
   };
 
   std::vector<member> members_;  // attached
+  worker_mask unreachable_ = 0;
   generation_number generation_;
   std::vector<worker_id> worker_of_span_;
   std::vector<std::uint8_t> span_of_dense_;

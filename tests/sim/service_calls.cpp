@@ -238,7 +238,9 @@ void world::judge_timeout(std::size_t s, const call& c) {
   const auto for_long = [&](time_ns since) { return clock_.now() - since > k_time_to_act; };
   if (!for_long(host.snapshot_at)) return;
   std::set<worker_id> suspects;
-  if (host.suspicion && for_long(host.suspicion_at)) {
+  // Where the other replica is one that it lost not long ago, a suspect is the better choice.
+  const bool lost_one = host.broken_at != 0 && c.begun < host.broken_at + 2 * k_second;
+  if (host.suspicion && for_long(host.suspicion_at) && !lost_one) {
     for (const auto& suspect : host.suspicion->workers) suspects.insert(suspect.worker);
   }
   const auto& placement = snapshot.placement;

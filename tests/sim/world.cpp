@@ -181,7 +181,9 @@ void world::plan_faults() {
   });
   moments(4, [this, any_worker, any_service] {
     const wire::endpoint_id worker = workers_[any_worker()].endpoint;
-    const wire::endpoint_id service = services_[any_service()].endpoint;
+    const std::size_t s = any_service();
+    const wire::endpoint_id service = services_[s].endpoint;
+    services_[s].broken_at = clock_.now();
     trace([&] { return fmt::format("connection {} {} breaks", worker, service); });
     wire_.break_between(worker, service);
   });

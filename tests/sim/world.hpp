@@ -228,6 +228,7 @@ class world final {
     time_ns told_at = 0;       // when the coordinator's last word reaches it
     time_ns snapshot_at = 0;   // when it learnt of its newest snapshot
     time_ns suspicion_at = 0;  // and of its newest suspicion
+    time_ns broken_at = 0;     // when a connection of it to a worker broke
     service_phase phase = service_phase::idle;
     coordinator::request_token awaited = 0;
     incarnation_id incarnation;

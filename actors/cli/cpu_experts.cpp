@@ -15,7 +15,8 @@
 namespace moetier::cli {
 namespace {
 
-constexpr std::size_t k_fma_gain_rounds = 20'000;  // some milliseconds, beside which a wake-up is nothing
+// Some milliseconds, beside which a wake-up is nothing.
+constexpr std::size_t k_fma_gain_rounds = 20'000;
 
 // A backend, its scratch, and rows of one slot.
 struct expert_call_of {

@@ -2,7 +2,8 @@
 // SIGTERM and SIGINT as something to wait for, and SIGHUP as a wish to look at files again. Made
 // first in main, before any other thread, so that every thread inherits the blocked mask and only
 // this one's thread takes the signals. The first one ends wait(); the second ends the process at
-// once, unless it is the parent passing on what a manager sent to both. A role that ends by itself calls request(). Thread: wait: owner; request, stopping: any.
+// once, unless it is the parent passing on what a manager sent to both. A role that ends by itself
+// calls request(). Thread: wait: owner; request, stopping: any.
 
 #include <atomic>
 #include <functional>

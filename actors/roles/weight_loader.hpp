@@ -1,7 +1,7 @@
 #pragma once
 // The worker's loader: one thread that owns the expert store and fills its pages, one job after the
-// other in the order of the core's effects. The store is made at
-// the first plan, when the number of slots is known. Answers go out as events and tables.
+// other in the order of the core's effects. The store is made at the first plan, when the number of
+// slots is known. Answers go out as events and tables.
 //
 // Thread: any for the public calls, which hand over and return, but for activate(); on_event is
 // called on the loader's.

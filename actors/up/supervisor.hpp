@@ -2,8 +2,8 @@
 // `moetier up`: a whole tier on this machine as child processes, the coordinator first, then the
 // workers; started again when they die, within restart.budget each; all ended with it. A worker
 // that may not be started again is given up, and the tier goes on while the others serve
-// everything. It waits for /readyz before it says ready. Nothing is left behind: children die with it, and a state directory
-// of its own making is removed. Thread: owner (main).
+// everything. It waits for /readyz before it says ready. Nothing is left behind: children die with
+// it, and a state directory of its own making is removed. Thread: owner (main).
 
 #include <functional>
 #include <string>

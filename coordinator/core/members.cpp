@@ -285,7 +285,9 @@ void core::state::lose(member& gone, loss_cause cause, const std::string& why) {
   log(gone.leaving ? log_event::level::info : log_event::level::warn, "worker_lost",
       fmt::format("{}: {}", gone.name, why), {.worker = gone.name});
   // One that leaves as its device failed says both.
-  if (!gone.leaving || cause == loss_cause::device) ++gone_by_cause[static_cast<std::size_t>(cause)];
+  if (!gone.leaving || cause == loss_cause::device) {
+    ++gone_by_cause[static_cast<std::size_t>(cause)];
+  }
   note_loss(gone, cause);
   if (gone.link) by_link.erase(*gone.link);
   gone.link.reset();

@@ -27,7 +27,8 @@ struct WireHeader {
   kind @5 :UInt8;             # 1 dispatch, 2 give back, 3 credit, 4 probe, 5 abort (stamp 0: the sender is
                               # going away, what the pair has open ends; else the source waits no more for
                               # the exchange of that stamp)
-  flags @6 :UInt8;            # dispatch: bit 0 = warm-up rows; give back: the worker's status, 0..39
+  flags @6 :UInt8;            # dispatch: bit 0 = warm-up rows, bit 1 = another worker of the call decides whether
+                              # there is time for it; give back: the worker's status, 0..39
   returnMode @7 :UInt8;       # 0 partial (one row back per row), 1 exact (one per row and position)
   attempt @8 :UInt8;          # 0..255, counts replays of one step
   source @9 :UInt16;          # place in the workers' attach table

@@ -114,7 +114,8 @@ struct exchange_key {
 
   bool operator==(const exchange_key&) const = default;
 };
-inline constexpr std::uint8_t k_flag_warmup = 1;  // rows do not count in statistics
+inline constexpr std::uint8_t k_flag_warmup = 1;   // rows do not count in statistics
+inline constexpr std::uint8_t k_flag_decided = 2;  // whether there is time is another worker's word
 
 // What a source and a worker agree on when the source is attached.
 struct source_shape {

@@ -10,11 +10,14 @@ namespace moetier::workers {
 namespace {
 
 // The limit of a wait is half of what is left of the deadline; calls are refused at 95 % of it,
-// those of the lower classes at 92 %.
+// those of the lower classes at 92 %. Where another worker decides, at 80 % of all that is left:
+// what it admitted is refused here only if it would surely end too late.
 constexpr std::uint64_t k_refuse_percent = 95;
 constexpr std::uint64_t k_shed_percent = 92;
+constexpr std::uint64_t k_decided_percent = 160;
 
-constexpr duration_ns wait_max(duration_ns left, deadline_class urgency) noexcept {
+constexpr duration_ns wait_max(duration_ns left, deadline_class urgency, bool decided) noexcept {
+  if (decided) return left / 200 * k_decided_percent;
   return left / 200 * (urgency == deadline_class::decode ? k_refuse_percent : k_shed_percent);
 }
 
@@ -86,7 +89,8 @@ waiting_calls::verdict waiting_calls::admit(const transport::arrival& work, time
   }
   if (!queue_.empty()) {
     const duration_ns ahead = queue_.time_ahead(f.tenant, f.urgency, cost);
-    if (ahead > wait_max(left, f.urgency) || ahead + cost > left) {
+    const bool decided = (work.key.flags & transport::k_flag_decided) != 0;
+    if (ahead > wait_max(left, f.urgency, decided) || ahead + cost > left) {
       add(counters_.overloaded, 1);
       return {status::overloaded, transport::detail_of({.ahead = ahead, .call = cost})};
     }

@@ -9,7 +9,9 @@
 // takes off what went by while they landed) and becomes a point of this process's clock when the
 // engine looks: clocks of two processes are never compared. Rows may have lain there since it
 // looked last, so that time counts as gone. Of what is left, half may be spent waiting: a queue
-// that filled the whole deadline would let calls end just too late, all of them.
+// that filled the whole deadline would let calls end just too late, all of them. A call that has
+// rows at several workers is decided on by one of them, which the source picks; the others admit
+// what that one may have admitted (k_flag_decided).
 //
 // Thread: owner (the engine); figures(): any. Allocates in attach(), never in admit(), next(),
 // served().

@@ -6,6 +6,7 @@
 
 #include "eplb/replica_choice.hpp"
 #include "schemas/base/assert.hpp"
+#include "transport/time_needed.hpp"
 
 namespace moetier::client {
 
@@ -101,11 +102,13 @@ void ticket::count_rows(flight& f, const worker_table& workers) noexcept {
 bool ticket::open_all(flight& f, transport::SourceHalf& half, const worker_table& workers) {
   transport::exchange_key key = key_;
   key.chunk = static_cast<std::uint16_t>(f.chunk);
+  const std::size_t decides = gate_.choose(f.workers);
   worker_mask opened = 0;
   comm_status trouble = comm_status::ok;
   for_each_span(f.workers, [&](std::size_t s) {
     if (trouble != comm_status::ok) return;
     exchange& e = f.by_span[s];
+    key.flags = s == decides ? key_.flags : key_.flags | transport::k_flag_decided;
     trouble = half.open(workers.worker_of(s), key, e.handle);
     if (trouble == comm_status::ok) {
       e.state = leg::opened;
@@ -194,6 +197,10 @@ bool ticket::take_return(const transport::returned& report, transport::SourceHal
                       .bytes_due = e.rows_due * return_stride_,
                       .bytes_seen = report.payload.size(),
                       .outcome = status_of(failure)};
+      if (failure.answered == status::overloaded) {
+        const auto needed = transport::time_needed_in(failure.held);
+        gate_.note(s, needed.ahead + needed.call);
+      }
       if (failure) {
         half.release(e.handle);
         e.state = leg::none;
@@ -201,6 +208,7 @@ bool ticket::take_return(const transport::returned& report, transport::SourceHal
         return;
       }
       held_ = report.held_ns;
+      gate_.note(s, held_);
       e.payload = report.payload;
       e.state = leg::done;
     });

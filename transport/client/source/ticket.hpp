@@ -14,6 +14,7 @@
 #include "schemas/base/error.hpp"
 #include "schemas/base/time.hpp"
 #include "transport/client/source/call_rows.hpp"
+#include "transport/client/source/gatekeeper.hpp"
 #include "transport/client/source/row_arithmetic.hpp"
 #include "transport/client/source/source_session.hpp"
 #include "transport/client/source/worker_table.hpp"
@@ -157,6 +158,7 @@ class ticket final {
   call_failure failure_;
   answered_exchange last_answer_;
   duration_ns held_ = 0;
+  gatekeeper gate_;
   layer_result result_;  // output null = not being collected
 
   call_rows rows_;

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 
 #include "transport/in_process/carrier.hpp"
+#include "transport/shared_memory/carrier.hpp"
 
 namespace moetier::transport {
 namespace {
@@ -99,11 +100,12 @@ std::vector<std::string> module_folders() {
 expected<std::unique_ptr<Communication>> open_carrier(std::string_view name,
                                                       const carrier_options& options) {
   if (name == "in_process") return make_in_process(options);
+  if (name == "shared_memory") return make_shared_memory(options);
   if (name == "ucx") {
     set_ucx_environment();
     return open_module(name, "libmoetier_ucx.so", options);
   }
-  return fail(reason::invalid_argument, "the carrier", name, "in_process, ucx");
+  return fail(reason::invalid_argument, "the carrier", name, "in_process, shared_memory, ucx");
 }
 
 }  // namespace moetier::transport

@@ -10,6 +10,8 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(carriers, conformance,
                          testing::Values(carrier_case{"in_process", false},
                                          carrier_case{"in_process", true},
+                                         carrier_case{"shared_memory", false},
+                                         carrier_case{"shared_memory", true},
                                          carrier_case{"ucx", false}, carrier_case{"ucx", true}),
                          [](const auto& about) {
                            return std::string(about.param.name) +
@@ -220,7 +222,7 @@ TEST_P(conformance, counts_messages_and_bytes_of_both_ends_alike) {
 TEST(open_carrier, names_what_lacks) {
   const auto unknown = open_carrier("pigeon", {});
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().text, "the carrier is pigeon; allowed: in_process, ucx");
+  EXPECT_EQ(unknown.error().text, "the carrier is pigeon; allowed: in_process, shared_memory, ucx");
 }
 
 }  // namespace

@@ -241,10 +241,10 @@ TEST_F(worker_side, says_its_last_returns_again_when_their_source_speaks_over_a_
   ASSERT_TRUE(table.next_unheard(ticket, now, out));
   EXPECT_EQ(out.peer, 2u);
   EXPECT_EQ(out.payload_bytes, 2 * small_shape().return_stride);
-  EXPECT_TRUE(holds(c.memory->out(out.bank).first(out.payload_bytes), 5));
-  EXPECT_NE(c.memory->out(out.bank).data(), before) << "the lost connection's may be written to";
+  EXPECT_TRUE(holds(c.memory->out(out.head).first(out.payload_bytes), 5));
+  EXPECT_NE(c.memory->out(out.head).data(), before) << "the lost connection's may be written to";
   wire_header sent;
-  ASSERT_EQ(decode_header(c.memory->head(out.bank), sent), wire_fault::none);
+  ASSERT_EQ(decode_header(c.memory->head(out.head), sent), wire_fault::none);
   EXPECT_EQ(sent.stamp, 1u);
   EXPECT_EQ(sent.rows, 2u);
   table.sent(ticket, now);
@@ -349,7 +349,7 @@ TEST_F(worker_side, tells_how_long_rows_were_here_and_how_long_their_return_was_
   worker_table::outgoing out;
   ASSERT_EQ(table.give_back(a.ticket, 0, status::ok, 0, 1'100, out), comm_status::ok);
   wire_header sent;
-  ASSERT_EQ(decode_header(memory->head(out.bank), sent), wire_fault::none);
+  ASSERT_EQ(decode_header(memory->head(out.head), sent), wire_fault::none);
   EXPECT_EQ(sent.budget_us, 1'000u);
   table.sent(a.ticket, 1'600);
   EXPECT_EQ(table.stall_ns(), 500u);
@@ -360,7 +360,7 @@ TEST_F(worker_side, tells_how_long_rows_were_here_and_how_long_their_return_was_
   ASSERT_TRUE(table.take(a));
   ASSERT_EQ(table.give_back(a.ticket, 0, status::ok, 0, 2'000 + (1ull << 33), out),
             comm_status::ok);
-  ASSERT_EQ(decode_header(memory->head(out.bank), sent), wire_fault::none);
+  ASSERT_EQ(decode_header(memory->head(out.head), sent), wire_fault::none);
   EXPECT_EQ(sent.budget_us, ~0u);
 }
 
@@ -380,7 +380,7 @@ TEST_F(worker_side, answers_under_the_number_it_is_called_by_until_it_has_one) {
   worker_table::outgoing out;
   ASSERT_EQ(unnumbered.give_back(a.ticket, 0, status::ok, 0, now, out), comm_status::ok);
   wire_header sent;
-  ASSERT_EQ(decode_header(memory->head(out.bank), sent), wire_fault::none);
+  ASSERT_EQ(decode_header(memory->head(out.head), sent), wire_fault::none);
   EXPECT_EQ(sent.worker, k_worker.worker.value);
   EXPECT_EQ(unnumbered.farewell().size(), 1u);
 }
@@ -417,7 +417,7 @@ class source_side : public testing::Test {
   // The return that answers what was dispatched last.
   wire_header good_return() {
     wire_header h;
-    EXPECT_EQ(decode_header(memory->head(out.bank), h), wire_fault::none);
+    EXPECT_EQ(decode_header(memory->head(out.head), h), wire_fault::none);
     h.kind = wire_kind::give_back;
     h.flags = 0;
     h.sender_incarnation = low_half(k_worker.incarnation);
@@ -506,20 +506,20 @@ TEST_F(source_side, tells_the_worker_of_an_exchange_that_it_waits_for_no_more) {
   ASSERT_EQ(table.open(k_worker.worker, key_of_step(1, k_source.session), ticket), comm_status::ok);
   ASSERT_EQ(table.dispatch(ticket, 2, 0, out), comm_status::ok);
   wire_header dispatched;
-  ASSERT_EQ(decode_header(memory->head(out.bank), dispatched), wire_fault::none);
+  ASSERT_EQ(decode_header(memory->head(out.head), dispatched), wire_fault::none);
   ASSERT_EQ(table.expire(ticket), comm_status::ok);
-  exchange_ticket told = 0;
-  EXPECT_FALSE(table.next_give_up(told, out)) << "its dispatch is still read by the link";
-  table.sent(ticket);
-  ASSERT_TRUE(table.next_give_up(told, out));
-  EXPECT_EQ(told, ticket);
+  link_place word = 0;
+  // At once, and beside the bank: the link may still read its dispatch.
+  const std::uint32_t bank = out.head;
+  ASSERT_TRUE(table.next_give_up(word, out));
+  EXPECT_EQ(out.head, memory->layout().give_up_of(bank));
   EXPECT_EQ(out.payload_bytes, 0u);
   wire_header h;
-  ASSERT_EQ(decode_header(memory->head(out.bank), h), wire_fault::none);
+  ASSERT_EQ(decode_header(memory->head(out.head), h), wire_fault::none);
   EXPECT_EQ(h.kind, wire_kind::abort);
   EXPECT_EQ(h.stamp, dispatched.stamp);
-  EXPECT_FALSE(table.next_give_up(told, out)) << "told twice";
-  // The bank is free once the word is out and the late return is in, in any order.
+  EXPECT_FALSE(table.next_give_up(word, out)) << "told twice";
+  // The bank is free once the dispatch is out and the late return is in, in any order.
   wire_header late = dispatched;
   late.kind = wire_kind::give_back;
   late.flags = static_cast<std::uint8_t>(status::cancelled);
@@ -536,7 +536,28 @@ TEST_F(source_side, tells_the_worker_of_an_exchange_that_it_waits_for_no_more) {
   const exchange_ticket answered = send(2);
   EXPECT_TRUE(admit(good_return()).admitted);
   ASSERT_EQ(table.expire(answered), comm_status::ok);
-  EXPECT_FALSE(table.next_give_up(told, out));
+  EXPECT_FALSE(table.next_give_up(word, out));
+}
+
+TEST_F(source_side, does_not_write_over_the_word_that_is_under_way) {
+  const exchange_ticket first = send(1);
+  const std::uint32_t bank = out.head;
+  wire_header answer = good_return();
+  answer.rows = 0;
+  answer.payload_bytes = 0;
+  ASSERT_EQ(table.expire(first), comm_status::ok);
+  link_place word = 0;
+  ASSERT_TRUE(table.next_give_up(word, out));
+  EXPECT_FALSE(admit(answer).admitted);
+  send(2);
+  const exchange_ticket second = send(3);
+  ASSERT_EQ(out.head, bank);
+  ASSERT_EQ(table.expire(second), comm_status::ok);
+  link_place next = 0;
+  EXPECT_FALSE(table.next_give_up(next, out));
+  table.sent(word);
+  EXPECT_TRUE(table.next_give_up(next, out));
+  EXPECT_NE(next, word);
 }
 
 TEST_F(source_side, ends_only_when_the_send_has_let_go_of_the_bank) {

@@ -53,13 +53,16 @@ class Link {
   virtual ~Link() = default;
   virtual const member_address& address() const noexcept = 0;
 
+  // What it keeps for itself of a pair's memory (bank_layout::carrier_bytes).
+  virtual std::size_t carrier_bytes() const noexcept { return 0; }
   virtual expected<link_peer> connect(const member_address& address,
                                       std::shared_ptr<bank_memory> memory) = 0;
   // Never blocks. No call for this peer follows; memory that a request may still touch stays.
   virtual void disconnect(link_peer peer) = 0;
 
-  // Sends the bank's header and the first `payload_bytes` of its out region.
-  virtual link_send send(link_peer peer, std::uint32_t bank, std::size_t payload_bytes,
+  // Sends a header of the pair's memory and the first `payload_bytes` of the bank's out region,
+  // which a header that is no bank's has none of. One send of a header at a time.
+  virtual link_send send(link_peer peer, std::uint32_t head, std::size_t payload_bytes,
                          link_place place) = 0;
   // Moves what can be moved, calling `sink`.
   virtual void progress(FrameSink& sink) = 0;

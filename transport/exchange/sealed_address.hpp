@@ -12,8 +12,9 @@
 namespace moetier::transport {
 
 enum class address_tag : std::uint32_t {
-  in_process = 0x31504e49,  // "INP1"
-  ucx = 0x31584355          // "UCX1"
+  in_process = 0x31504e49,     // "INP1"
+  shared_memory = 0x314d4853,  // "SHM1"
+  ucx = 0x31584355             // "UCX1"
 };
 
 // Requires: body.size() + 8 <= k_address_bytes_max.

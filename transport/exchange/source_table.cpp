@@ -22,6 +22,9 @@ constexpr std::uint32_t bank_in(exchange_ticket ticket) noexcept {
   return place_in(ticket) % k_banks_max;
 }
 
+// A place of the link is the ticket whose rows it sends, or that of the word that it is given up.
+constexpr link_place k_word = link_place{1} << 32;
+
 }  // namespace
 
 source_table::source_table(const source_identity& self, const source_shape& shape,
@@ -55,6 +58,7 @@ void source_table::attach(const worker_identity& worker, link_peer peer,
   place->lost = place->called = false;
   place->peer = peer;
   place->memory = std::move(memory);
+  place->telling = {};
   for (exchange& x : place->banks) x = exchange{.ticket = x.ticket};
   // Each bank ends once per attachment, so this much can wait for a poll.
   ended_.reserve(ended_.size() + pairs_.size() * shape_.banks);
@@ -103,8 +107,9 @@ std::vector<source_table::outgoing> source_table::farewell() {
     h.worker = pair.worker.worker.value;
     h.session = self_.session.value;
     h.sender_incarnation = low_half(self_.incarnation);
-    write_head(h, *pair.memory, shape_.banks);
-    all.push_back({.peer = pair.peer, .bank = shape_.banks, .payload_bytes = 0});
+    const std::uint32_t head = pair.memory->layout().farewell();
+    write_head(h, *pair.memory, head);
+    all.push_back({.peer = pair.peer, .head = head, .payload_bytes = 0});
   }
   return all;
 }
@@ -148,7 +153,7 @@ comm_status source_table::dispatch(exchange_ticket ticket, std::uint32_t rows,
   if (pair.lost) return comm_status::peer_lost;
 
   out = {.peer = pair.peer,
-         .bank = bank_in(ticket),
+         .head = bank_in(ticket),
          .payload_bytes = std::size_t{rows} * row_bytes_of(shape_)};
   wire_header h = header_of(x->key);
   h.kind = wire_kind::dispatch;
@@ -160,9 +165,9 @@ comm_status source_table::dispatch(exchange_ticket ticket, std::uint32_t rows,
   h.rows = rows;
   h.row_bytes = row_bytes_of(shape_);
   h.payload_bytes = out.payload_bytes;
-  if (checksum_) h.payload_check = crc32c(pair.memory->out(out.bank).first(out.payload_bytes));
+  if (checksum_) h.payload_check = crc32c(pair.memory->out(out.head).first(out.payload_bytes));
   h.budget_us = budget_us;
-  write_head(h, *pair.memory, out.bank);
+  write_head(h, *pair.memory, out.head);
 
   pair.called = true;
   x->state = exchange_state::sent;
@@ -178,7 +183,13 @@ void source_table::recall(exchange_ticket ticket) {
 }
 
 void source_table::sent(link_place place) {
-  exchange* x = find(static_cast<exchange_ticket>(place));
+  const auto ticket = static_cast<exchange_ticket>(place);
+  if ((place & k_word) != 0) {
+    exchange_ticket& telling = pair_of(ticket).telling[bank_in(ticket)];
+    if (telling == ticket) telling = 0;
+    return;
+  }
+  exchange* x = find(ticket);
   if (x == nullptr || x->detached) return;
   x->sending = false;
   settle(*x);
@@ -251,8 +262,7 @@ comm_status source_table::expire(exchange_ticket ticket) {
   return comm_status::ok;
 }
 
-// The word goes out by the bank's own header, once the dispatch has let go of it.
-bool source_table::next_give_up(exchange_ticket& ticket, outgoing& out) {
+bool source_table::next_give_up(link_place& word, outgoing& out) {
   if (to_tell_ == 0) return false;
   to_tell_ = 0;
   bool found = false;
@@ -262,13 +272,17 @@ bool source_table::next_give_up(exchange_ticket& ticket, outgoing& out) {
       if (!x.tell) continue;
       x.tell = x.state == exchange_state::late && !x.answered;
       if (!x.tell) continue;
-      if (found || x.sending) {
+      exchange_ticket& telling = pair.telling[bank_in(x.ticket)];
+      if (found || telling != 0) {
         ++to_tell_;
         continue;
       }
       found = true;
-      ticket = x.ticket;
-      out = {.peer = pair.peer, .bank = bank_in(x.ticket), .payload_bytes = 0};
+      telling = x.ticket;
+      word = k_word | x.ticket;
+      out = {.peer = pair.peer,
+             .head = pair.memory->layout().give_up_of(bank_in(x.ticket)),
+             .payload_bytes = 0};
       wire_header h = header_of(x.key);
       h.kind = wire_kind::abort;
       h.source = self_.source.value;
@@ -276,9 +290,8 @@ bool source_table::next_give_up(exchange_ticket& ticket, outgoing& out) {
       h.session = self_.session.value;
       h.sender_incarnation = low_half(self_.incarnation);
       h.stamp = x.stamp;
-      write_head(h, *pair.memory, out.bank);
+      write_head(h, *pair.memory, out.head);
       x.tell = false;
-      x.sending = true;
     }
   }
   return found;

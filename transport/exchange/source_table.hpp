@@ -3,15 +3,17 @@
 // protocol: it writes headers, judges returns and reports ended exchanges, and knows no library,
 // clock or thread. Owned by the source half.
 //
-//   state  event               next   what happens
-//   FREE   open                OPEN   takes the bank and the next stamp that falls on it
-//   OPEN   dispatch            SENT   header written, rows published
-//   OPEN   release             FREE
-//   SENT   return is in        DONE   reported, once the send has let go of the bank too
-//   SENT   expire              LATE   the caller has given up; nothing is reported, the worker is
-//   told SENT   worker lost         DONE   reported as peer_lost LATE   return is in        FREE
-//   counted, dropped LATE   worker lost         FREE DONE   release             FREE any    worker
-//   detached     FREE   SENT is reported as peer_lost
+//   state  event            next  what happens
+//   FREE   open             OPEN  takes the bank and the next stamp that falls on it
+//   OPEN   dispatch         SENT  header written, rows published
+//   OPEN   release          FREE
+//   SENT   return is in     DONE  reported, once the send has let go of the bank too
+//   SENT   expire           LATE  the caller has given up: nothing is reported, the worker is told
+//   SENT   worker lost      DONE  reported as peer_lost
+//   LATE   return is in     FREE  counted, dropped
+//   LATE   worker lost      FREE
+//   DONE   release          FREE
+//   any    worker detached  FREE  SENT is reported as peer_lost
 //
 // Stamps of a pair rise and the bank is stamp mod banks, so both ends agree on it without a field;
 // a busy bank is passed over. Stamps go on when a worker comes back: an old return meets no open
@@ -36,7 +38,7 @@ class source_table final {
  public:
   struct outgoing {
     link_peer peer = 0;
-    std::uint32_t bank = 0;
+    std::uint32_t head = 0;  // of a bank, or beside them (bank_layout)
     std::size_t payload_bytes = 0;
   };
 
@@ -68,9 +70,9 @@ class source_table final {
   void landed(link_place place, bool complete);
   std::size_t poll(std::span<returned> out);
   comm_status expire(exchange_ticket ticket);
-  // An exchange that expired and whose worker is to be told: its header is written, sent() must
-  // follow. False: none can be told now.
-  bool next_give_up(exchange_ticket& ticket, outgoing& out);
+  // An exchange that expired and whose worker is to be told: the word is written beside the bank,
+  // whose dispatch may still be under way; sent(word) must follow. False: none can be told now.
+  bool next_give_up(link_place& word, outgoing& out);
   void release(exchange_ticket ticket);
 
   bool has_ended() const noexcept { return !ended_.empty(); }
@@ -105,6 +107,7 @@ class source_table final {
     std::uint32_t last_stamp = 0;
     std::shared_ptr<bank_memory> memory;
     std::array<exchange, k_banks_max> banks;
+    std::array<exchange_ticket, k_banks_max> telling{};  // whose word is under way, 0: nobody's
   };
 
   worker_pair* find(worker_id worker) noexcept;

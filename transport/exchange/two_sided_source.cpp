@@ -21,7 +21,7 @@ two_sided_source::two_sided_source(const source_options& options, bool checksum,
 
 two_sided_source::~two_sided_source() {
   for (const auto& last : table_.farewell())
-    link_->send(last.peer, last.bank, last.payload_bytes, 0);
+    link_->send(last.peer, last.head, last.payload_bytes, 0);
 }
 
 expected<void> two_sided_source::attach_worker(const worker_identity& worker,
@@ -32,7 +32,8 @@ expected<void> two_sided_source::attach_worker(const worker_identity& worker,
                 table_.capacity());
   auto memory = bank_memory::make({.banks = shape_.banks,
                                    .out_bytes = dispatch_bytes_max(shape_),
-                                   .in_bytes = return_bytes_max(shape_)});
+                                   .in_bytes = return_bytes_max(shape_),
+                                   .carrier_bytes = link_->carrier_bytes()});
   if (!memory) return unexpected_error(memory.error());
   auto peer = link_->connect(address, *memory);
   if (!peer) return unexpected_error(peer.error());
@@ -59,7 +60,7 @@ comm_status two_sided_source::dispatch(exchange_ticket ticket, std::uint32_t row
   source_table::outgoing out;
   const comm_status status = table_.dispatch(ticket, rows, budget_us, out);
   if (status != comm_status::ok) return status;
-  switch (link_->send(out.peer, out.bank, out.payload_bytes, ticket)) {
+  switch (link_->send(out.peer, out.head, out.payload_bytes, ticket)) {
     case link_send::done: table_.sent(ticket); break;
     case link_send::pending: break;
     case link_send::failed:
@@ -85,16 +86,16 @@ comm_status two_sided_source::expire(exchange_ticket ticket) {
 }
 
 void two_sided_source::tell_given_up() {
-  exchange_ticket ticket = 0;
+  link_place word = 0;
   source_table::outgoing out;
-  while (table_.next_give_up(ticket, out)) {
+  while (table_.next_give_up(word, out)) {
     ++counters_.messages_sent;
     counters_.bytes_sent += k_wire_header_bytes;
-    switch (link_->send(out.peer, out.bank, out.payload_bytes, ticket)) {
-      case link_send::done: table_.sent(ticket); break;
+    switch (link_->send(out.peer, out.head, out.payload_bytes, word)) {
+      case link_send::done: table_.sent(word); break;
       case link_send::pending: break;
       case link_send::failed:
-        table_.sent(ticket);
+        table_.sent(word);
         lost(out.peer);
         break;
     }

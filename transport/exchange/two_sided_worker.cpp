@@ -14,12 +14,13 @@ expected<std::unique_ptr<WorkerHalf>> two_sided_worker::make(const worker_option
 
 two_sided_worker::two_sided_worker(const worker_options& options, bool checksum,
                                    std::unique_ptr<Link> link)
-    : table_(options.identity, options.sources_max, checksum, options.row_memory),
+    : table_(options.identity, options.sources_max, checksum, options.row_memory,
+             link->carrier_bytes()),
       link_(std::move(link)) {}
 
 two_sided_worker::~two_sided_worker() {
   for (const auto& last : table_.farewell())
-    link_->send(last.peer, last.bank, last.payload_bytes, 0);
+    link_->send(last.peer, last.head, last.payload_bytes, 0);
 }
 
 expected<void> two_sided_worker::attach_source(const source_identity& source,
@@ -103,7 +104,7 @@ comm_status two_sided_worker::give_back(arrival_ticket ticket, std::uint32_t row
 
 comm_status two_sided_worker::send(arrival_ticket ticket, const worker_table::outgoing& out,
                                    time_ns now) {
-  switch (link_->send(out.peer, out.bank, out.payload_bytes, ticket)) {
+  switch (link_->send(out.peer, out.head, out.payload_bytes, ticket)) {
     case link_send::done: table_.sent(ticket, now); break;
     case link_send::pending: break;
     case link_send::failed:

@@ -30,8 +30,12 @@ constexpr status refusal_of(size_fault fault) noexcept {
 }  // namespace
 
 worker_table::worker_table(const worker_identity& self, std::uint32_t sources_max, bool checksum,
-                           std::shared_ptr<RowMemoryWatch> watch)
-    : self_(self), checksum_(checksum), pairs_(sources_max), watch_(std::move(watch)) {
+                           std::shared_ptr<RowMemoryWatch> watch, std::size_t carrier_bytes)
+    : self_(self),
+      checksum_(checksum),
+      carrier_bytes_(carrier_bytes),
+      pairs_(sources_max),
+      watch_(std::move(watch)) {
   MOETIER_ASSERT(sources_max <= k_pairs_max);
   ready_.reserve(std::size_t{sources_max} * k_banks_max);
   refused_.reserve(std::size_t{sources_max} * k_banks_max);
@@ -42,7 +46,8 @@ worker_table::worker_table(const worker_identity& self, std::uint32_t sources_ma
 expected<std::shared_ptr<bank_memory>> worker_table::make_memory(const source_shape& shape) const {
   return bank_memory::make({.banks = shape.banks,
                             .out_bytes = return_bytes_max(shape),
-                            .in_bytes = dispatch_bytes_max(shape)},
+                            .in_bytes = dispatch_bytes_max(shape),
+                            .carrier_bytes = carrier_bytes_},
                            watch_);
 }
 
@@ -223,8 +228,9 @@ std::vector<worker_table::outgoing> worker_table::farewell() {
     h.worker = pair.called_as;
     h.session = pair.source.session.value;
     h.sender_incarnation = low_half(self_.incarnation);
-    write_head(h, *pair.memory, pair.shape.banks);
-    all.push_back({.peer = pair.peer, .bank = pair.shape.banks, .payload_bytes = 0});
+    const std::uint32_t head = pair.memory->layout().farewell();
+    write_head(h, *pair.memory, head);
+    all.push_back({.peer = pair.peer, .head = head, .payload_bytes = 0});
   }
   return all;
 }
@@ -309,15 +315,15 @@ void worker_table::report(const held_rows& x) {
   (x.refusal == status::ok ? ready_ : refused_).push(x.ticket);
 }
 
-// Of an exchange that was answered meanwhile, or whose rows are still landing, there is nothing to
-// say; unless the answer may have gone with the connection: then its bank there is in use for ever.
+// Of an exchange that was answered meanwhile there is nothing to say; unless the answer may have
+// gone with the connection: then its bank there is in use for ever.
 void worker_table::give_up(source_pair& pair, std::uint32_t stamp) {
   held_rows& x = pair.banks[stamp % pair.shape.banks];
   if (x.stamp == stamp && x.state == arrival_state::free && pair.lost) {
     come_back(pair, true);
     return;
   }
-  const bool here = x.state == arrival_state::arrived || x.state == arrival_state::held;
+  const bool here = x.state != arrival_state::free;
   if (x.stamp != stamp || !here || x.given_up || x.refusal != status::ok) return;
   x.given_up = true;
   // Those that were given back before anybody asked make room: one word a bank is left.
@@ -329,19 +335,17 @@ void worker_table::give_up(source_pair& pair, std::uint32_t stamp) {
 }
 
 // Whether the oldest one can be told: the engine has it, and has not given it back.
-bool worker_table::drop_given_up_before_held() noexcept {
-  arrival_ticket ticket = 0;
-  while (!given_up_.empty()) {
-    const held_rows* x = find(given_up_.at(0));
-    if (x != nullptr && x->state == arrival_state::held) return true;
-    if (x != nullptr && x->state == arrival_state::arrived) return false;
-    given_up_.pop(ticket);
-  }
-  return false;
-}
-
 bool worker_table::take_given_up(arrival_ticket& ticket) {
-  return drop_given_up_before_held() && given_up_.pop(ticket);
+  if (given_up_.empty()) return false;
+  bool found = false;
+  given_up_.remove_if([&](arrival_ticket told) {
+    const held_rows* x = find(told);
+    if (x == nullptr || x->state == arrival_state::free) return true;
+    if (found || x->state != arrival_state::held) return false;
+    ticket = told;
+    return found = true;
+  });
+  return found;
 }
 
 bool worker_table::take_refused(arrival_ticket& ticket, status& why) {
@@ -419,11 +423,11 @@ comm_status worker_table::give_back(arrival_ticket ticket, std::uint32_t rows, s
 
 void worker_table::write_return(source_pair& pair, held_rows& x, time_ns now, outgoing& out) {
   out = {.peer = pair.peer,
-         .bank = bank_in(x.ticket),
+         .head = bank_in(x.ticket),
          .payload_bytes = std::size_t{x.returned_rows} * pair.shape.return_stride};
   if (x.former != nullptr) {
-    const auto computed = x.former->out(out.bank).first(out.payload_bytes);
-    std::copy(computed.begin(), computed.end(), pair.memory->out(out.bank).begin());
+    const auto computed = x.former->out(out.head).first(out.payload_bytes);
+    std::copy(computed.begin(), computed.end(), pair.memory->out(out.head).begin());
     x.former.reset();
   }
   wire_header h = header_of(x.key);
@@ -438,8 +442,8 @@ void worker_table::write_return(source_pair& pair, held_rows& x, time_ns now, ou
   h.row_bytes = pair.shape.return_stride;
   h.payload_bytes = out.payload_bytes;
   h.budget_us = static_cast<std::uint32_t>(std::min<duration_ns>(now - x.admitted_at, ~0u));
-  if (checksum_) h.payload_check = crc32c(pair.memory->out(out.bank).first(out.payload_bytes));
-  write_head(h, *pair.memory, out.bank);
+  if (checksum_) h.payload_check = crc32c(pair.memory->out(out.head).first(out.payload_bytes));
+  write_head(h, *pair.memory, out.head);
   x.unheard = false;
   x.returning = true;
   x.given_back_at = now;

@@ -46,7 +46,7 @@ class worker_table final {
  public:
   struct outgoing {
     link_peer peer = 0;
-    std::uint32_t bank = 0;
+    std::uint32_t head = 0;  // of a bank, or beside them (bank_layout)
     std::size_t payload_bytes = 0;
   };
   // A source that was lost and speaks again.
@@ -57,9 +57,10 @@ class worker_table final {
     std::shared_ptr<bank_memory> memory;
   };
 
-  // Requires: sources_max <= k_pairs_max. `watch` (optional) is told of all memory made here.
+  // Requires: sources_max <= k_pairs_max. `watch` (optional) is told of all memory made here, of
+  // which the carrier keeps `carrier_bytes` for itself.
   worker_table(const worker_identity& self, std::uint32_t sources_max, bool checksum,
-               std::shared_ptr<RowMemoryWatch> watch = {});
+               std::shared_ptr<RowMemoryWatch> watch = {}, std::size_t carrier_bytes = 0);
 
   // The memory of a pair, for attach().
   expected<std::shared_ptr<bank_memory>> make_memory(const source_shape& shape) const;
@@ -168,7 +169,6 @@ class worker_table final {
   void arrive(held_rows& x);
   void report(const held_rows& x);
   void give_up(source_pair& pair, std::uint32_t stamp);
-  bool drop_given_up_before_held() noexcept;
   static bank_memory& memory_of(const source_pair& pair, const held_rows& x) noexcept;
   bool come_back(source_pair& pair, bool called);
   bool renew(source_pair& pair);
@@ -178,6 +178,7 @@ class worker_table final {
 
   worker_identity self_;
   bool checksum_;
+  std::size_t carrier_bytes_;
   std::uint64_t uses_ = 0;
   std::uint64_t frames_dropped_ = 0;
   std::uint64_t peers_lost_ = 0;

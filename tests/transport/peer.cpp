@@ -1,9 +1,9 @@
-// A worker in a process of its own, for ucx_process_test: it speaks over standard input and output
+// A worker in a process of its own, for peer_process_test: it speaks over standard input and output
 // in lines. First it prints its address; then it is told each source's identity and address; from
 // then on it answers every arrival with the rows' own hidden bytes, or holds it and says so, until
 // its input ends.
 //
-//   ucx_peer echo|hold
+//   peer CARRIER echo|hold
 
 #include <cstring>
 #include <iostream>
@@ -13,15 +13,15 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "tests/transport/ucx_peer_lines.hpp"
+#include "tests/transport/peer_lines.hpp"
 
 using namespace moetier;
 using namespace moetier::transport;
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
-  const bool holds = std::string(argv[1]) == "hold";
-  auto carrier = open_carrier("ucx", {});
+  if (argc != 3) return 2;
+  const bool holds = std::string(argv[2]) == "hold";
+  auto carrier = open_carrier(argv[1], {});
   if (!carrier) return 3;
   auto worker = (*carrier)->make_worker({.identity = k_peer_worker});
   if (!worker) return 4;

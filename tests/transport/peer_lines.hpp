@@ -1,5 +1,5 @@
 #pragma once
-// What ucx_process_test and the worker it starts agree on: identities, a shape, and addresses as
+// What peer_process_test and the worker it starts agree on: identities, a shape, and addresses as
 // lines of text. Thread: any.
 
 #include <cstdint>

@@ -1,6 +1,5 @@
-// UCX between processes: what only a second process can show. Large rows in rendezvous, a worker
-// that is killed or stopped in the middle, and the silence of the standard error while that
-// happens.
+// Carriers between processes: what only a second process can show. Large rows, a worker that is
+// killed or stopped in the middle, and the silence of the standard error while that happens.
 
 #include <chrono>
 #include <optional>
@@ -10,19 +9,19 @@
 
 #include "tests/transport/child_process.hpp"
 #include "tests/transport/tier_of_halves.hpp"
-#include "tests/transport/ucx_peer_lines.hpp"
+#include "tests/transport/peer_lines.hpp"
 
-#ifndef MOETIER_UCX_PEER
+#ifndef MOETIER_PEER
 #error "the path of the peer program"
 #endif
 
 namespace moetier::transport {
 namespace {
 
-class ucx_process : public testing::Test {
+class peer_process_test : public testing::TestWithParam<const char*> {
  protected:
   void start(const char* mode) {
-    child.emplace(std::vector<std::string>{MOETIER_UCX_PEER, mode});
+    child.emplace(std::vector<std::string>{MOETIER_PEER, GetParam(), mode});
     const member_address address = from_hex(child->read_line());
     ASSERT_FALSE(address.empty()) << "the peer did not start";
     child->write_line(to_hex(s.half->address()));
@@ -32,7 +31,7 @@ class ucx_process : public testing::Test {
   }
 
   void SetUp() override {
-    auto opened = open_carrier("ucx", {});
+    auto opened = open_carrier(GetParam(), {});
     ASSERT_TRUE(opened) << opened.error().text;
     carrier = std::move(*opened);
     s.identity = k_peer_source;
@@ -57,7 +56,10 @@ class ucx_process : public testing::Test {
   std::optional<child_process> child;
 };
 
-TEST_F(ucx_process, carries_rows_of_all_sizes_there_and_back) {
+INSTANTIATE_TEST_SUITE_P(carriers, peer_process_test, testing::Values("shared_memory", "ucx"),
+                         [](const auto& about) { return std::string(about.param); });
+
+TEST_P(peer_process_test, carries_rows_of_all_sizes_there_and_back) {
   start("echo");
   std::uint64_t step = 0;
   for (const std::uint32_t rows : {0u, 1u, 2u, 3u, 16u, 255u, 4096u, 1u}) {
@@ -74,12 +76,12 @@ TEST_F(ucx_process, carries_rows_of_all_sizes_there_and_back) {
   EXPECT_EQ(child->reap(), 0);
 }
 
-TEST_F(ucx_process, ends_all_open_exchanges_soon_after_the_worker_is_killed) {
+TEST_P(peer_process_test, ends_all_open_exchanges_soon_after_the_worker_is_killed) {
   for (int round = 0; round < 5; ++round) {
     testing::internal::CaptureStderr();
     start("hold");
-    // The worker's first words connect the pair. The library sees no peer die before that; then the
-    // call's deadline has to.
+    // The worker's first words connect the pair. UCX sees no peer die before that; then the call's
+    // deadline has to.
     std::set<exchange_ticket> open{s.send(k_peer_worker.worker, 1, 1, 1)};
     EXPECT_TRUE(happens([&] { return s.half->poll({}), child->has_line(); }));
     ASSERT_EQ(child->read_line(), "held 1");
@@ -112,7 +114,7 @@ TEST_F(ucx_process, ends_all_open_exchanges_soon_after_the_worker_is_killed) {
   EXPECT_TRUE(holds(collect().payload, 8));
 }
 
-TEST_F(ucx_process, bounds_what_a_stopped_worker_can_hold_by_its_credits) {
+TEST_P(peer_process_test, bounds_what_a_stopped_worker_can_hold_by_its_credits) {
   start("echo");
   s.send(k_peer_worker.worker, 1, 1, 1);
   s.half->release(collect().ticket);
@@ -139,7 +141,7 @@ TEST_F(ucx_process, bounds_what_a_stopped_worker_can_hold_by_its_credits) {
   EXPECT_TRUE(holds(collect().payload, 9));
 }
 
-TEST_F(ucx_process, lets_go_of_a_stopped_worker_without_waiting_for_it) {
+TEST_P(peer_process_test, lets_go_of_a_stopped_worker_without_waiting_for_it) {
   start("echo");
   s.send(k_peer_worker.worker, 1, 1, 1);
   s.half->release(collect().ticket);

@@ -1,0 +1,103 @@
+#include "transport/shared_memory/front.hpp"
+
+#include <climits>
+#include <ctime>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "transport/shared_memory/peer_process.hpp"
+
+namespace moetier::transport {
+namespace {
+
+// Not the private kind: the word is seen from several processes.
+void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value,
+                std::chrono::nanoseconds limit) noexcept {
+  const auto ns = std::max<std::int64_t>(limit.count(), 0);
+  const timespec time{.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &time, nullptr, 0);
+}
+
+void wake_all(std::atomic<std::uint32_t>& word) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+// A file of zeroes is a front with all doors free.
+expected<std::unique_ptr<front>> front::make() {
+  auto block = shared_block::make(sizeof(shown_words));
+  if (!block) return unexpected_error(block.error());
+  std::unique_ptr<front> self(new front(std::move(*block)));
+  self->shown().version = k_version;
+  return self;
+}
+
+expected<std::unique_ptr<front>> front::open(const block_name& name) {
+  auto block = shared_block::open(name);
+  if (!block) return unexpected_error(block.error());
+  if ((*block)->bytes().size() != sizeof(shown_words))
+    return fail(reason::carrier_unavailable, "shared_memory", "the peer is of another release");
+  std::unique_ptr<front> self(new front(std::move(*block)));
+  if (self->shown().version != k_version)
+    return fail(reason::carrier_unavailable, "shared_memory", "the peer is of another release");
+  return self;
+}
+
+expected<void> front::offer(const lane_offer& lane) noexcept {
+  for (door& d : shown().doors) {
+    std::uint64_t state = k_free;
+    if (!d.state.compare_exchange_strong(state, claimed_by(lane.lane.process))) continue;
+    d.offer = lane;
+    d.state.store(claimed_by(lane.lane.process) | k_complete, std::memory_order_release);
+    shown().offers.fetch_add(1);
+    ring();
+    return {};
+  }
+  return fail(reason::carrier_unavailable, "shared_memory",
+              "the peer has not looked at its last offers; it is stuck or frozen");
+}
+
+void front::nudge() noexcept { shown().bell.fetch_add(1); }
+
+// Either this thread sees `sleeping`, or the sleeper sees the bell: both write, then read, in one
+// total order.
+void front::ring() noexcept {
+  nudge();
+  if (shown().sleeping.load() != 0) wake_all(shown().bell);
+}
+
+bool front::take(lane_offer& out) noexcept {
+  const std::uint32_t offers = shown().offers.load(std::memory_order_acquire);
+  if (offers == offers_taken_) return false;
+  for (door& d : shown().doors) {
+    if ((d.state.load(std::memory_order_acquire) & k_complete) == 0) continue;
+    out = d.offer;
+    d.state.store(k_free, std::memory_order_release);
+    return true;
+  }
+  offers_taken_ = offers;
+  return false;
+}
+
+void front::free_doors_of_the_dead() noexcept {
+  for (door& d : shown().doors) {
+    std::uint64_t state = d.state.load(std::memory_order_acquire);
+    if (state == k_free || (state & k_complete) != 0) continue;
+    const auto claimant = peer_process::watch(static_cast<std::uint32_t>(state >> 1));
+    if (!claimant || !(*claimant)->has_ended()) continue;
+    d.state.compare_exchange_strong(state, k_free);
+  }
+}
+
+void front::sleep(std::uint32_t heard, std::chrono::nanoseconds limit) noexcept {
+  shown().sleeping.store(1);
+  if (shown().bell.load() == heard) wait_while(shown().bell, heard, limit);
+  shown().sleeping.store(0);
+}
+
+void front::go() noexcept { shown().gone.store(1, std::memory_order_release); }
+
+}  // namespace moetier::transport

@@ -1,0 +1,107 @@
+#include "transport/shared_memory/lane.hpp"
+
+#include <cstring>
+
+#include "schemas/base/assert.hpp"
+
+namespace moetier::transport {
+
+expected<std::unique_ptr<outgoing_lane>> outgoing_lane::make(const block_name& peer,
+                                                             const front& self,
+                                                             std::shared_ptr<bank_memory> memory) {
+  MOETIER_ASSERT(memory->block() != nullptr);
+  auto process = peer_process::watch(peer.process);  // first: what is opened then is its own
+  if (!process) return unexpected_error(process.error());
+  auto shown = front::open(peer);
+  if (!shown) return unexpected_error(shown.error());
+  std::unique_ptr<outgoing_lane> lane(
+      new outgoing_lane(std::move(*process), std::move(*shown), std::move(memory)));
+  if (lane->is_lost())
+    return fail(reason::carrier_unavailable, "shared_memory", "the peer has ended");
+  const bank_layout& layout = lane->memory_->layout();
+  lane->words().banks = layout.banks;
+  lane->words().out_bytes = layout.out_bytes;
+  lane->words().in_bytes = layout.in_bytes;
+  auto taken = lane->peer_->offer({.lane = lane->memory_->block()->name(), .front = self.name()});
+  if (!taken) return unexpected_error(taken.error());
+  return lane;
+}
+
+outgoing_lane::~outgoing_lane() {
+  words().ended.store(1, std::memory_order_release);
+  peer_->ring();
+}
+
+void outgoing_lane::send(std::uint32_t head, std::size_t payload_bytes, link_place place) {
+  MOETIER_ASSERT(sent_ - told_ < lane_words::k_frames);
+  const std::uint32_t at = sent_++ % lane_words::k_frames;
+  places_[at] = place;
+  words().frames[at] = {.head = head, .payload_bytes = payload_bytes};
+  words().sent.store(sent_, std::memory_order_release);
+  peer_->ring();
+}
+
+bool outgoing_lane::sent(link_place& place) noexcept {
+  if (told_ == sent_ || words().taken.load(std::memory_order_acquire) == told_) return false;
+  place = places_[told_++ % lane_words::k_frames];
+  return true;
+}
+
+expected<std::unique_ptr<incoming_lane>> incoming_lane::open(const lane_offer& offer) {
+  auto process = peer_process::watch(offer.lane.process);  // first, as above
+  if (!process) return unexpected_error(process.error());
+  auto block = shared_block::open(offer.lane);
+  if (!block) return unexpected_error(block.error());
+  auto sender = front::open(offer.front);
+  if (!sender) return unexpected_error(sender.error());
+  const auto bad = [] {
+    return fail(reason::frame_malformed, "a lane's memory is not what it says");
+  };
+  if ((*block)->bytes().size() < k_lane_bytes) return bad();
+  const auto& words = *reinterpret_cast<const lane_words*>((*block)->bytes().data());
+  const bank_layout layout{.banks = words.banks,
+                           .out_bytes = words.out_bytes,
+                           .in_bytes = words.in_bytes,
+                           .carrier_bytes = k_lane_bytes};
+  constexpr std::size_t k_region_max = std::size_t{k_return_rows_max} * k_row_bytes_max;
+  if (layout.banks < k_banks_min || layout.banks > k_banks_max ||
+      layout.out_bytes > k_region_max || layout.in_bytes > k_region_max ||
+      layout.bytes() != (*block)->bytes().size()) {
+    return bad();
+  }
+  return std::unique_ptr<incoming_lane>(
+      new incoming_lane(std::move(*process), std::move(*block), std::move(*sender), layout));
+}
+
+bool incoming_lane::receive(FrameSink& sink) {
+  if (!has_frame()) return false;
+  lane_words& w = words();
+  const lane_words::frame frame = w.frames[taken_ % lane_words::k_frames];
+  const bool has_payload = frame.head < layout_.banks;
+  if (frame.head < layout_.heads() &&
+      frame.payload_bytes <= (has_payload ? layout_.out_bytes : 0)) {
+    wire_image head;  // what is judged must not change any more
+    std::memcpy(head.data(), block_->bytes().data() + layout_.head_at(frame.head), head.size());
+    const landing to = sink.admit(head, frame.payload_bytes);
+    if (to.admitted) {
+      if (!to.region.empty())
+        std::memcpy(to.region.data(), block_->bytes().data() + layout_.out_at(frame.head),
+                    to.region.size());
+      sink.landed(to.place, true);
+    }
+  } else {
+    ++frames_dropped_;
+  }
+  w.taken.store(++taken_, std::memory_order_release);
+  sender_->nudge();
+  return true;
+}
+
+bool incoming_lane::has_ended() const noexcept {
+  if (has_frame()) return false;
+  const bool over = words().ended.load(std::memory_order_acquire) != 0 || sender_->has_gone() ||
+                    process_->has_ended();
+  return over && !has_frame();
+}
+
+}  // namespace moetier::transport

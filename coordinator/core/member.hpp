@@ -11,6 +11,7 @@
 
 #include "coordinator/core/event.hpp"
 #include "schemas/base/time.hpp"
+#include "schemas/resolution/environment.hpp"
 
 namespace moetier::coordinator {
 
@@ -29,6 +30,7 @@ struct member {
   std::string name;
   control::hello told;                             // by the process in place, or by the last one
   std::shared_ptr<const std::string> environment;  // its document, out of `told`
+  std::shared_ptr<const resolution::environment> seen;  // what that says
   // its place; all zero before the first plan
   worker_id id;
   std::uint32_t first_slot = 0;

@@ -188,6 +188,8 @@ void core::state::adopt(member& place, link_number link, const control::hello& m
   const bool same_process = place.told.incarnation == m.incarnation;
   const bool was_serving = place.at == member_stage::serving && same_process;
   if (place.in_group() && !was_serving) epoch_wanted = true;
+  auto seen = environment_of(m);
+  place.seen = seen ? std::move(*seen) : nullptr;
   place.told = m;
   place.environment =
       std::make_shared<const std::string>(m.environment.begin(), m.environment.end());

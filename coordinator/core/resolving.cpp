@@ -20,6 +20,19 @@ std::string_view text_of(const std::vector<std::uint8_t>& bytes) {
 
 }  // namespace
 
+// A worker says the same at each hello, and a plan asks all of them: read once.
+expected<std::shared_ptr<const resolution::environment>> core::state::environment_of(
+    const control::hello& m) const {
+  const auto place = members.find(m.name);
+  if (place != members.end() && place->second.seen &&
+      place->second.told.environment == m.environment) {
+    return place->second.seen;
+  }
+  auto read = resolution::read_environment(text_of(m.environment), m.name);
+  if (!read) return unexpected_error(std::move(read.error()));
+  return std::make_shared<const resolution::environment>(std::move(*read));
+}
+
 std::uint32_t core::state::shared_experts_held() const noexcept {
   return options.hold_shared_experts ? options.model.shared.count : 0;
 }
@@ -30,9 +43,9 @@ expected<resolved_tier> core::state::resolve_for(const eplb::placement& placed) 
   for (const auto& span : placed.spans()) {
     slots.push_back(span.slots);
     const member& m = members.at(span.name);
-    auto seen = resolution::read_environment(text_of(m.told.environment), m.name);
+    auto seen = environment_of(m.told);
     if (!seen) return unexpected_error(std::move(seen.error()));
-    workers.push_back({m.name, std::move(*seen)});
+    workers.push_back({m.name, **seen});
   }
   resolution_request r = tier_request(options.model,
                                       {.answers = options.answers,
@@ -50,13 +63,13 @@ expected<resolved_tier> core::state::resolve_for(const eplb::placement& placed) 
 
 // Why a process cannot do what the tier has resolved, or "".
 std::string core::state::unfit_for(const control::hello& m) const {
-  auto seen = resolution::read_environment(text_of(m.environment), m.name);
+  auto seen = environment_of(m);
   if (!seen) return seen.error().text;
   if (!plan || !resolved) return {};
-  std::vector<resolution::named_environment> both{{m.name, std::move(*seen)}};
+  std::vector<resolution::named_environment> both{{m.name, **seen}};
   if (const member* peer = peer_of(m)) {  // the others agree with this one
-    auto theirs = resolution::read_environment(text_of(peer->told.environment), peer->name);
-    if (theirs) both.push_back({peer->name, std::move(*theirs)});
+    auto theirs = environment_of(peer->told);
+    if (theirs) both.push_back({peer->name, **theirs});
   }
   if (const auto differ = resolution::compare(both, resolved->what.return_mode); !differ.empty())
     return resolution::sentence_of(differ);

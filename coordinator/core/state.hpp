@@ -165,6 +165,8 @@ struct core::state {
   void tell_unused_settings();
   bool gives_exact_rows() const;
   std::string unfit_for(const control::hello& m) const;
+  expected<std::shared_ptr<const resolution::environment>> environment_of(
+      const control::hello& m) const;
   std::uint32_t shared_experts_held() const noexcept;
   void try_another(const member& from, const std::string& text);
 

@@ -37,9 +37,10 @@ def read(path, only=None):
 
 
 def write(path, tensors):
+    """uint16 stands for the bits of BF16."""
     header, blobs, at = {}, [], 0
     for name, values in tensors.items():
-        kind = next(k for k, t in KINDS.items() if k != "BF16" and values.dtype == t)
+        kind = next(k for k, t in KINDS.items() if values.dtype == t)
         blobs.append(np.ascontiguousarray(values).tobytes())
         header[name] = {"dtype": kind, "shape": list(values.shape), "data_offsets": [at, at + len(blobs[-1])]}
         at += len(blobs[-1])

@@ -5,11 +5,10 @@ true}, then does what each line of its standard input asks for and answers it wi
 seconds} makes n calls in every lane. {"rate": calls a second or null for a closed loop, "from": t, "until": t,
 "lanes": n, "deadline": seconds of a call} is a phase (times are monotonic seconds), answered with counts. In an open
 loop calls become due at their rate whatever becomes of the others; one that no lane takes within its deadline is
-`unsent`. A refused call is not tried again.
+`unsent`. A refused call is not tried again, and its lane waits for as long as the refusal says.
 """
 import collections
 import json
-import os
 import sys
 import threading
 import time
@@ -61,7 +60,7 @@ class Lane:
                 ended.append(("OK", time.monotonic() - at))
             except moetier.Error as e:
                 ended.append((e.status, time.monotonic() - at))
-                if due.rate is None:
+                if e.retry_after or due.rate is None:
                     time.sleep(e.retry_after or 0.001)
 
 
@@ -91,7 +90,6 @@ def phase(lanes, wish):
 
 def main():
     address, tenant, count, tokens = sys.argv[1:5]
-    os.nice(19)  # stands for another machine: it must not take the tier's cores
     with moetier.connect(address, tenant=tenant) as connection:
         lanes = [Lane(connection, int(tokens), n) for n in range(int(count))]
         print(json.dumps({"ready": True}), flush=True)

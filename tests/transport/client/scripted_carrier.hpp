@@ -34,6 +34,7 @@ class scripted_carrier final : public transport::Communication {
   kernels::return_mode mode = kernels::return_mode::partial;
   bool record_keys = true;
   std::vector<transport::exchange_key> keys;
+  std::vector<std::uint16_t> key_workers;  // whom each of them went to
   std::function<void()> on_wait;  // while a call waits: the test's turn
 
   std::string_view name() const noexcept override { return "scripted"; }
@@ -115,7 +116,10 @@ class scripted_carrier final : public transport::Communication {
       }
       b->state = bank_state::sent;
       ++carrier_.workers[b->worker].exchanges;
-      if (carrier_.record_keys) carrier_.keys.push_back(b->key);
+      if (carrier_.record_keys) {
+        carrier_.keys.push_back(b->key);
+        carrier_.key_workers.push_back(b->worker);
+      }
       return transport::comm_status::ok;
     }
     std::size_t poll(std::span<transport::returned> out) override {

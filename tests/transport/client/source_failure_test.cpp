@@ -198,6 +198,42 @@ TEST(source_failure, says_with_numbers_that_a_worker_had_no_time_and_stays_away_
   EXPECT_TRUE(rig.forward(inputs(rig.shape, 16, 1)));
 }
 
+TEST(source_failure, lets_the_worker_that_was_slowest_of_late_decide_whether_there_is_time) {
+  session_rig rig({.workers = 2, .slots_per_worker = 4});
+  const auto deciders = [&] {
+    std::vector<std::uint16_t> who;
+    for (std::size_t i = 0; i < rig.carrier.keys.size(); ++i) {
+      const bool decides = (rig.carrier.keys[i].flags & transport::k_flag_decided) == 0;
+      if (decides) who.push_back(rig.carrier.key_workers[i]);
+    }
+    EXPECT_EQ(rig.carrier.keys.size(), 2u);
+    rig.carrier.keys.clear();
+    rig.carrier.key_workers.clear();
+    return who;
+  };
+  const inputs in(rig.shape, 16, 1);
+  ASSERT_TRUE(rig.session->step_begin(false));
+  ASSERT_TRUE(rig.forward(in));
+  const auto first = deciders();
+  ASSERT_EQ(first.size(), 1u);
+  const std::uint16_t other = first.front() == 1 ? 2 : 1;
+  auto& slow = rig.carrier.workers[other];
+  slow.acts = behaviour::refuse;
+  slow.refusal = status::overloaded;
+  slow.refusal_detail = transport::detail_of({.ahead = k_millisecond, .call = k_microsecond});
+  ASSERT_TRUE(rig.session->step_end());
+  ASSERT_TRUE(rig.session->step_begin(false));
+  ASSERT_FALSE(rig.forward(in));
+  EXPECT_EQ(deciders(), first);
+  slow.acts = behaviour::answer;
+  ASSERT_TRUE(rig.session->step_begin(true));
+  ASSERT_TRUE(rig.forward(in));
+  EXPECT_EQ(deciders(), std::vector{other});
+  ASSERT_TRUE(rig.session->step_begin(true));
+  ASSERT_TRUE(rig.forward(in)) << "both answered at once by then";
+  EXPECT_EQ(deciders(), first);
+}
+
 TEST(source_failure, calls_a_deadline_that_no_worker_can_keep_a_timeout) {
   session_rig rig(two_replicas());
   ASSERT_TRUE(rig.session->step_begin(false));

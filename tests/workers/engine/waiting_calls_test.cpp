@@ -57,6 +57,18 @@ TEST_F(waiting_calls_test, refuses_on_arrival_what_cannot_end_behind_what_waits)
   EXPECT_EQ(calls.admit(call(2, 100, 50 * k_millisecond), k_now).code, status::ok);
 }
 
+// The other half of the call may wait there already: it is refused only if it would end too late.
+TEST_F(waiting_calls_test, admits_more_where_another_worker_decides) {
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(calls.admit(call(0, 100, 200 * k_millisecond), k_now).code, status::ok) << i;
+  }
+  EXPECT_EQ(calls.admit(call(1, 100, 110 * k_millisecond), k_now).code, status::overloaded);
+  transport::arrival decided = call(1, 100, 110 * k_millisecond);
+  decided.key.flags = transport::k_flag_decided | transport::k_flag_warmup;
+  EXPECT_EQ(calls.admit(decided, k_now).code, status::ok);  // 80 ms ahead of it
+  EXPECT_EQ(calls.admit(decided, k_now).code, status::overloaded);
+}
+
 TEST_F(waiting_calls_test, counts_the_time_in_which_nobody_looked) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(calls.admit(call(0, 100, 200 * k_millisecond), k_now).code, status::ok);

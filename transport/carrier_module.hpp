@@ -12,7 +12,7 @@
 namespace moetier::transport {
 
 // Changes whenever communication.hpp or error.hpp changes in a way that a compiler sees.
-inline constexpr std::uint32_t k_carrier_module_version = 2;
+inline constexpr std::uint32_t k_carrier_module_version = 3;
 inline constexpr const char* k_carrier_module_symbol = "moetier_carrier_module_open";
 
 // The new carrier, owned by the caller; or nullptr and the whole sentence of its error in `why`.

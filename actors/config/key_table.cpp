@@ -59,7 +59,7 @@ bool put_duration(duration_ns& at, std::string_view text, duration_ns min, durat
 }
 
 constexpr std::array<std::string_view, 5> k_levels{"debug", "info", "warn", "error", "off"};
-constexpr std::array<std::string_view, 2> k_carriers{"auto", "ucx"};
+constexpr std::array<std::string_view, 3> k_carriers{"auto", "shared_memory", "ucx"};
 constexpr std::array<std::string_view, 2> k_tcp{"loopback", "off"};
 constexpr std::array<std::string_view, 3> k_checksum{"auto", "on", "off"};
 constexpr std::array<std::string_view, 2> k_shared{"auto", "off"};
@@ -158,7 +158,7 @@ constexpr key_row k_rows[] = {
      "health, metrics and status; worker@N adds N to the port", MOETIER_ENDPOINT(http.listen)},
     {"transport.listen", "--transport-listen", k_up | k_coordinator | k_worker | k_doctor,
      "a host name", "interface of the data plane", MOETIER_TEXT(transport.listen)},
-    {"transport.carrier", "", 0, "auto or ucx", "how rows travel",
+    {"transport.carrier", "", 0, "auto, shared_memory or ucx", "how rows travel",
      MOETIER_CHOICE(transport.carrier, k_carriers)},
     {"transport.allow_tcp", "", 0, "loopback or off", "whether rows may fall back to TCP",
      MOETIER_CHOICE(transport.allow_tcp, k_tcp)},

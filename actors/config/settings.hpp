@@ -65,7 +65,7 @@ struct settings {
   } http;
   struct {
     std::string listen = "127.0.0.1";
-    std::string carrier = "auto";
+    std::string carrier = "auto";  // carrier_of() says which
     std::string allow_tcp = "loopback";
     std::string checksum = "auto";          // over tcp
     duration_ns spin = 50 * k_microsecond;  // since the last useful progress, then sleep
@@ -122,5 +122,11 @@ struct settings {
     std::string level = "info";
   } log;
 };
+
+// What transport::open_carrier() takes: rows stay on one host, where memory that both ends map is
+// the fastest, and no peer holds up another.
+inline std::string carrier_of(const settings& s) {
+  return s.transport.carrier == "auto" ? "shared_memory" : s.transport.carrier;
+}
 
 }  // namespace moetier::config

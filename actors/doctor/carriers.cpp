@@ -65,6 +65,7 @@ finding judge_lanes(const carrier_facts& f) {
 
 carrier_facts read_description(const std::string& description) {
   carrier_facts f;
+  f.description = description;
   f.version = between(description, "UCX ", ";");
   f.variables = between(description, "variables: ", "");
   std::istringstream lanes(between(description, "lanes inside this host: ", ";"));
@@ -87,13 +88,19 @@ carrier_facts probe_carrier(const carrier_wish& wish) {
 findings judge_carrier(const carrier_facts& f, bool gpu_wanted) {
   if (!f.refusal.empty()) {
     return {failure("carrier", f.refusal,
-                    "keep libmoetier_ucx.so beside the program or in ../lib, install libucx0, and "
-                    "look at the UCX_* variables"),
+                    "for shared_memory let processes open /proc; for ucx keep libmoetier_ucx.so "
+                    "beside the program or in ../lib, install libucx0, and look at the UCX_* "
+                    "variables"),
             skip("carrier_lanes", "the carrier does not open"),
             skip("carrier_memory", "the carrier does not open")};
   }
-  finding memory = pass("carrier_memory", f.cuda_memory ? "host, cuda" : "host");
+  const bool is_ucx = !f.version.empty();
+  finding memory = pass("carrier_memory", is_ucx && f.cuda_memory ? "host, cuda" : "host");
   if (gpu_wanted) memory.seen += "; a GPU worker's rows pass through pinned host memory";
+  if (!is_ucx) {
+    return {pass("carrier", "shared_memory"), pass("carrier_lanes", "inside this host: " + f.description),
+            std::move(memory)};
+  }
   return {pass("carrier", fmt::format("UCX {}", f.version)), judge_lanes(f), std::move(memory)};
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// How rows would travel: whether UCX opens, which lanes it takes inside this host, which kinds of
-// memory it knows; and NCCL. The worst fault here is a silent one: everything works and every row
-// goes through the kernel's TCP. Thread: any (values, pure functions); the probes load libraries.
+// How rows would travel: whether the carrier opens; of UCX which lanes it takes inside this host
+// and which kinds of memory it knows; and NCCL. The worst fault here is a silent one: everything
+// works and every row goes through the kernel's TCP. Thread: any (values, pure functions); the probes load libraries.
 
 #include <optional>
 #include <string>
@@ -13,13 +13,14 @@ namespace moetier::doctor {
 
 struct carrier_facts {
   std::string refusal;               // why it does not open; empty = it does
-  std::string version{};             // "1.13.1"
+  std::string description{};         // its own
+  std::string version{};             // UCX's, "1.13.1"; empty = it is another carrier
   std::vector<std::string> lanes{};  // "sysv/memory", "tcp/lo"
   std::string variables{};           // UCX_* of the environment
   bool cuda_memory = false;          // a module for it is there
 };
 
-// From the carrier's own description: "UCX 1.13.1; lanes inside this host: a, b; variables: c".
+// From UCX's own description: "UCX 1.13.1; lanes inside this host: a, b; variables: c".
 carrier_facts read_description(const std::string& description);
 
 struct carrier_wish {

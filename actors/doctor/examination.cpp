@@ -66,7 +66,7 @@ class examination final {
     add(judge_cross_memory(memory));
     add(judge_proc_links(memory));
     add(judge_carrier(
-        probe_carrier({.name = s_.transport.carrier == "auto" ? "ucx" : s_.transport.carrier,
+        probe_carrier({.name = config::carrier_of(s_),
                        .listen = s_.transport.listen,
                        .allow_tcp = s_.transport.allow_tcp != "off"}),
         wish.wanted));
@@ -121,6 +121,7 @@ class examination final {
 
 }  // namespace
 
+// Another machine's: memory ends at this one.
 carrier_wish carrier_wish_of(const config::settings& s) {
   return {.name = s.transport.carrier == "auto" ? "ucx" : s.transport.carrier,
           .listen = s.transport.listen,

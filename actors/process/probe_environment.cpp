@@ -150,7 +150,7 @@ environment probe_environment(const probe_inputs& inputs) {
 
 std::vector<std::string> probe_carriers(const config::settings& s) {
   std::vector<std::string> names;
-  for (const char* module : {"in_process", "ucx"}) {
+  for (const char* module : {"in_process", "shared_memory", "ucx"}) {
     const auto carrier =
         transport::open_carrier(module, {.listen = s.transport.listen,
                                          .checksum_payload = s.transport.checksum == "on",

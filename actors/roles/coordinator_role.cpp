@@ -377,7 +377,7 @@ class coordinator_process final {
   expected<void> open_gateway() {
     if (!settings_.gateway.enabled) return {};
     auto carrier = transport::open_carrier(
-        settings_.transport.carrier == "auto" ? "ucx" : settings_.transport.carrier,
+        config::carrier_of(settings_),
         {.listen = settings_.transport.listen,
          .checksum_payload = settings_.transport.checksum == "on",
          .allow_tcp = settings_.transport.allow_tcp != "off"});

@@ -55,7 +55,7 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
   if (!checkpoint) return tl::unexpected(config::of_input_file(checkpoint.error()));
   m->checkpoint_ = std::move(*checkpoint);
   auto carrier =
-      transport::open_carrier(s.transport.carrier == "auto" ? "ucx" : s.transport.carrier,
+      transport::open_carrier(config::carrier_of(s),
                               {.listen = s.transport.listen,
                                .checksum_payload = s.transport.checksum == "on",
                                .allow_tcp = s.transport.allow_tcp != "off"});
@@ -107,7 +107,7 @@ void worker_machine::describe(workers::core_options& to) const {
   to.slots = settings_.worker.slots;
   const std::string environment = resolution::document_of(environment_);
   to.environment.assign(environment.begin(), environment.end());
-  to.carrier = settings_.transport.carrier == "auto" ? "ucx" : settings_.transport.carrier;
+  to.carrier = config::carrier_of(settings_);
   to.address = plain(half_->address());
 }
 

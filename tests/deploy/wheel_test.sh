@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The wheel in an environment of its own, with nothing of this build in its reach: it installs without
-# a network, calls a tier, and its process has loaded the wheel's libraries or the system's, no others.
+# a network, calls a tier by UCX, and its process has loaded the wheel's libraries or the system's, no
+# others.
 set -euo pipefail
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$1
@@ -20,7 +21,8 @@ wheel=$(cat "$scratch/path")
 python=$scratch/venv/bin/python
 env -i "$python" -m pip install --quiet --disable-pip-version-check --no-index --no-deps "$wheel"
 
-"$build/bin/moetier" up --model "$source_dir/deploy/demo/model" --workers 2 --rpc-port 0 -o json \
+"$build/bin/moetier" up --model "$source_dir/deploy/demo/model" --workers 2 --rpc-port 0 \
+  --set transport.carrier=ucx -o json \
   >"$scratch/ready" 2>"$scratch/log" &
 tier=$!
 waited=0

@@ -97,7 +97,8 @@ class Benches(unittest.TestCase):
     def test_wire_shows_every_way_beside_copies_of_the_same_size(self):
         told = document("wire", "--hidden", "256", "--rows", "1,16", "--mib", "1", "--repeat", "50", "--warmup", "5")
         self.assertEqual([c["way"] for c in told["cells"]],
-                         ["shm"] * 3 + ["tcp"] * 3 + ["ucx"] * 3 + ["in_process"] * 3)
+                         ["shm"] * 3 + ["tcp"] * 3 + ["ucx"] * 3 + ["shared_memory"] * 3 +
+                         ["in_process"] * 3)
         self.assertEqual([c["bytes_out"] for c in told["cells"][:3]], [1024, 16384, 1 << 20])
         for cell in told["cells"]:
             self.assertNotIn("skipped", cell)

@@ -124,9 +124,10 @@ class UnfitMachine(unittest.TestCase):
                 self.look("state_dir", "FAIL", "No space left", before=full)
 
     def test_rows_that_would_fall_back_to_tcp(self):
-        lines = self.look("carrier_lanes", "WARN", "tcp", environment={"UCX_TLS": "tcp"})
+        ucx = ("--set", "transport.carrier=ucx")
+        lines = self.look("carrier_lanes", "WARN", "tcp", *ucx, environment={"UCX_TLS": "tcp"})
         self.assertIn("unset UCX_TLS", lines["carrier_lanes"]["remedy"])
-        self.look("carrier", "FAIL", "cannot run", environment={"UCX_TLS": "nothing"})
+        self.look("carrier", "FAIL", "cannot run", *ucx, environment={"UCX_TLS": "nothing"})
 
     def test_other_machines_are_measured_on_the_tiers_own_carrier(self):
         answering = subprocess.Popen([MOETIER, "doctor", "--answer", "127.0.0.1:0", "-o", "json"], text=True,

@@ -37,6 +37,7 @@ struct note_taker final : FrameSink {
   }
   void sent(link_place) override {}
   void lost(link_peer) override {}
+  void left(link_peer) override {}
   bool has_work() const override { return false; }
 
   bool admits = true;
@@ -95,21 +96,33 @@ TEST(shared_block, outlives_its_owner_where_it_is_mapped) {
   EXPECT_FALSE(shared_block::open(name));
 }
 
-TEST(front, ends_a_sleep_by_its_bell_and_keeps_a_ring_that_came_before) {
+TEST(front, keeps_a_ring_that_came_before_the_sleep) {
   const auto owner = *front::make();
   const auto peer = *front::open(owner->name());
   const std::uint32_t heard = owner->rung();
   peer->ring();
-  owner->sleep(heard, std::chrono::hours(1));  // returns at once
-  const std::uint32_t now = owner->rung();
-  EXPECT_NE(now, heard);
-  std::thread ringer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    peer->ring();
-  });
-  owner->sleep(now, std::chrono::hours(1));
-  EXPECT_NE(owner->rung(), now);
-  ringer.join();
+  owner->sleep(heard, std::chrono::hours(1));
+  EXPECT_NE(owner->rung(), heard);
+}
+
+// One ring that is lost, and both sleep for an hour.
+TEST(front, wakes_who_sleeps_each_time) {
+  constexpr int k_rounds = 5000;
+  const auto here = *front::make();
+  const auto there = *front::make();
+  const auto answer = [&](front& own, const block_name& other, std::uint32_t heard, bool begins) {
+    const auto peer = *front::open(other);
+    for (int i = 0; i < k_rounds; ++i) {
+      if (begins) peer->ring();
+      while (own.rung() == heard) own.sleep(heard, std::chrono::hours(1));
+      ++heard;
+      if (!begins) peer->ring();
+    }
+  };
+  std::thread second(answer, std::ref(*there), here->name(), there->rung(), false);
+  answer(*here, there->name(), here->rung(), true);
+  second.join();
+  EXPECT_EQ(here->rung(), static_cast<std::uint32_t>(k_rounds));
 }
 
 TEST(front, hands_over_each_offer_once_whoever_makes_them) {

@@ -36,6 +36,7 @@ class FrameSink {
   virtual void landed(link_place place, bool complete) = 0;
   virtual void sent(link_place place) = 0;  // the bank's out region is no longer read
   virtual void lost(link_peer peer) = 0;
+  virtual void left(link_peer peer) = 0;  // lost, but it was taken down in good order
   virtual bool has_work() const = 0;  // poll() would report something
 
  protected:

@@ -88,6 +88,11 @@ void source_table::lose(link_peer peer) {
     if (pair.attached && pair.peer == peer) lose(pair, peers_lost_);
 }
 
+void source_table::leave(link_peer peer) {
+  for (worker_pair& pair : pairs_)
+    if (pair.attached && pair.peer == peer) lose(pair, peers_left_);
+}
+
 void source_table::lose(worker_pair& pair, std::uint64_t& count) {
   if (std::exchange(pair.lost, true)) return;
   ++count;

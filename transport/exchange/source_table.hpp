@@ -54,6 +54,7 @@ class source_table final {
   void attach(const worker_identity& worker, link_peer peer, std::shared_ptr<bank_memory> memory);
   link_peer detach(worker_id worker);  // 0: was not attached
   void lose(link_peer peer);           // no effect unless it is attached and alive
+  void leave(link_peer peer);          // the same of one that has said that it goes
 
   // Writes a last header for each worker that is attached, alive and was ever called: this half is
   // going away. A first word at the end would only make a carrier connect what is about to go.

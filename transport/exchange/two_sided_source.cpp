@@ -131,4 +131,6 @@ void two_sided_source::sent(link_place place) { table_.sent(place); }
 
 void two_sided_source::lost(link_peer peer) { table_.lose(peer); }
 
+void two_sided_source::left(link_peer peer) { table_.leave(peer); }
+
 }  // namespace moetier::transport

@@ -38,6 +38,7 @@ class two_sided_source final : public SourceHalf, private FrameSink {
   void landed(link_place place, bool complete) override;
   void sent(link_place place) override;
   void lost(link_peer peer) override;
+  void left(link_peer peer) override;
   void tell_given_up();
   bool has_work() const override { return table_.has_ended(); }
 

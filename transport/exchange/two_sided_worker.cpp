@@ -148,4 +148,6 @@ void two_sided_worker::sent(link_place place) { table_.sent(place, monotonic_now
 
 void two_sided_worker::lost(link_peer peer) { table_.lose(peer); }
 
+void two_sided_worker::left(link_peer peer) { table_.leave(peer); }
+
 }  // namespace moetier::transport

@@ -38,6 +38,7 @@ class two_sided_worker final : public WorkerHalf, private FrameSink {
   void landed(link_place place, bool complete) override;
   void sent(link_place place) override;
   void lost(link_peer peer) override;
+  void left(link_peer peer) override;
   bool has_work() const override { return table_.has_ready(); }
   void reach_again();
   comm_status send(arrival_ticket ticket, const worker_table::outgoing& out, time_ns now);

@@ -104,6 +104,14 @@ void worker_table::lose(link_peer peer) {
     if (pair.attached && pair.peer == peer) lose(pair, peers_lost_);
 }
 
+void worker_table::leave(link_peer peer) {
+  for (source_pair& pair : pairs_) {
+    if (!pair.attached || pair.peer != peer) continue;
+    pair.over = true;
+    lose(pair, peers_left_);
+  }
+}
+
 // Rows that came stay until the detach; giving them back will say peer_lost, unless their source is
 // reached again.
 void worker_table::lose(source_pair& pair, std::uint64_t& count) {

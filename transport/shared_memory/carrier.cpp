@@ -55,10 +55,11 @@ expected<void> try_block() {
   auto made = shared_block::make(2 * shared_block::k_token_bytes);
   if (!made) return unexpected_error(made.error());
   auto opened = shared_block::open((*made)->name());
-  if (!opened) return unexpected_error(opened.error());
-  (*made)->bytes().back() = std::byte{42};
-  if ((*opened)->bytes().back() == std::byte{42}) return {};
-  return fail(reason::carrier_unavailable, "shared_memory", "a block shows other bytes elsewhere");
+  if (opened) (*made)->bytes().back() = std::byte{42};
+  if (opened && (*opened)->bytes().back() == std::byte{42}) return {};
+  return fail(reason::carrier_unavailable, "shared_memory",
+              "this process cannot open its own anonymous files in /proc; set transport.carrier: "
+              "ucx");
 }
 
 }  // namespace

@@ -107,8 +107,9 @@ void shared_memory_link::progress(FrameSink& sink) {
       useful = true;
     }
     if (p.lane == nullptr || !p.is_over) continue;
+    const bool left = p.lane->has_gone();
     p.lane.reset();
-    sink.lost(id);
+    left ? sink.left(id) : sink.lost(id);
   }
   if (useful) last_useful_ = clock::now();
 }

@@ -218,6 +218,9 @@ TEST(doctor_carrier, a_fall_back_to_tcp_is_a_failure_unless_it_was_asked_for) {
   const carrier_facts asked =
       read_description("UCX 1.13.1; lanes inside this host: tcp/lo; variables: UCX_TLS=tcp");
   expect(of(judge_carrier(asked, false), "carrier_lanes"), verdict::warn, "tcp/lo");
+  const carrier_facts memory = read_description("memory shared by processes of this host");
+  expect(of(judge_carrier(memory, false), "carrier"), verdict::pass, "shared_memory");
+  expect(of(judge_carrier(memory, false), "carrier_lanes"), verdict::pass, "memory shared");
   const carrier_facts none{.refusal = "carrier ucx cannot run: x"};
   expect(of(judge_carrier(none, false), "carrier"), verdict::fail, "cannot run");
   expect(of(judge_carrier(none, false), "carrier_lanes"), verdict::skip, "does not open");

@@ -41,7 +41,8 @@ TEST(names, that_are_unknown_are_refused_before_any_report) {
   EXPECT_EQ(refusal_of(r),
             "config_invalid: setting transport.carrier is pigeon; allowed: auto, in_process, "
             "nvlink.one_sided, nvlink.low_latency, nccl.symmetric, nvlink.two_sided, "
-            "nccl.all_to_all, ucx.one_sided, ucx.two_sided, nccl.all_gather, ucx.all_gather");
+            "nccl.all_to_all, shared_memory, ucx.one_sided, ucx.two_sided, nccl.all_gather, "
+            "ucx.all_gather");
 }
 
 TEST(names, of_a_candidate_are_taken_in_every_form_that_reports_print) {

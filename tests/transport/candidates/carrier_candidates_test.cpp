@@ -55,8 +55,8 @@ TEST(carrier_candidates, stand_in_the_order_of_auto_with_distinct_names) {
   }
   EXPECT_EQ(order, (std::vector<std::string_view>{
                        "in_process", "nvlink.one_sided", "nvlink.low_latency", "nccl.symmetric",
-                       "nvlink.two_sided", "nccl.all_to_all", "ucx.one_sided", "ucx.two_sided",
-                       "nccl.all_gather", "ucx.all_gather"}));
+                       "nvlink.two_sided", "nccl.all_to_all", "shared_memory", "ucx.one_sided",
+                       "ucx.two_sided", "nccl.all_gather", "ucx.all_gather"}));
 }
 
 TEST(carrier_candidates, are_opened_by_the_name_of_their_folder) {

@@ -175,10 +175,6 @@ class caller final {
     if (from.below(8) == 0) o.return_dtype = from.u8();
     if (from.below(8) == 0) o.gate = from.u8();
     if (from.below(8) == 0) o.bad_rows = from.u8();
-    // The toy's workers answer in one mode at a time.
-    if (!sessions_.empty()) o.return_mode = static_cast<std::uint32_t>(tier_.mode);
-    tier_.mode = static_cast<kernels::return_mode>(o.return_mode);
-    if (tier_.carrier != nullptr) tier_.carrier->mode = tier_.mode;
     // A real tier bounds what it grants.
     tier_.refuse_open.reset();
     if (o.max_tokens > k_tokens_max) {

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -227,6 +228,29 @@ TEST_F(lane_test, drops_a_frame_that_lies_outside_of_its_memory) {
   EXPECT_EQ(sink.landings, 1);
 }
 
+TEST_F(lane_test, ends_when_its_sender_counts_more_frames_than_there_can_be) {
+  auto in = *taken();
+  words().sent = lane_words::k_frames + 1;
+  EXPECT_FALSE(in->receive(sink));
+  EXPECT_TRUE(in->has_ended());
+  EXPECT_EQ(in->frames_dropped(), 1u);
+  EXPECT_TRUE(sink.heads.empty());
+}
+
+TEST_F(lane_test, is_left_alone_by_a_child_that_was_forked) {
+  auto in = *taken();
+  const pid_t child = fork();
+  if (child == 0) {
+    here->go();
+    out.reset();
+    _exit(0);
+  }
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_FALSE(in->has_ended());
+  out->send(0, 8, 1);
+  EXPECT_TRUE(in->receive(sink));
+}
+
 TEST_F(lane_test, is_not_opened_by_sizes_that_are_not_its_own) {
   const lane_offer offer{.lane = memory->block()->name(), .front = here->name()};
   EXPECT_TRUE(incoming_lane::open(offer));
@@ -270,6 +294,26 @@ TEST_F(lane_test, knows_when_the_other_half_has_gone) {
   here->go();
   EXPECT_TRUE(in->has_ended());
   EXPECT_FALSE(outgoing_lane::make(there->name(), *here, memory));
+}
+
+TEST(shared_memory_carrier, opens_a_lane_later_for_which_descriptors_were_short) {
+  tier_of_halves tier{*open_carrier("shared_memory", {})};
+  test_source s = tier.make_source(1);
+  test_worker w = tier.make_worker(1);
+  tier.attach(s, w);
+  s.send(w.identity.worker, 1, 2, 5);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 3;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  arrival a;
+  EXPECT_FALSE(w.poll_one(a));
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  a = tier.receive(s, w);
+  EXPECT_TRUE(holds(a.hidden, 5));
+  w.answer(a, 2, 6);
+  EXPECT_TRUE(holds(tier.collect(s, w).payload, 6));
 }
 
 }  // namespace

@@ -98,6 +98,8 @@ void front::sleep(std::uint32_t heard, std::chrono::nanoseconds limit) noexcept 
   shown().sleeping.store(0);
 }
 
-void front::go() noexcept { shown().gone.store(1, std::memory_order_release); }
+void front::go() noexcept {
+  if (block_->is_own()) shown().gone.store(1, std::memory_order_release);
+}
 
 }  // namespace moetier::transport

@@ -28,6 +28,7 @@ expected<std::unique_ptr<outgoing_lane>> outgoing_lane::make(const block_name& p
 }
 
 outgoing_lane::~outgoing_lane() {
+  if (!memory_->block()->is_own()) return;
   words().ended.store(1, std::memory_order_release);
   peer_->ring();
 }
@@ -74,7 +75,19 @@ expected<std::unique_ptr<incoming_lane>> incoming_lane::open(const lane_offer& o
 }
 
 bool incoming_lane::receive(FrameSink& sink) {
-  if (!has_frame()) return false;
+  if (broken_) return false;
+  const std::uint32_t count = frames();
+  if (count == 0) return false;
+  if (count > lane_words::k_frames) {
+    broken_ = true;
+    ++frames_dropped_;
+    return false;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) receive_next(sink);
+  return true;
+}
+
+void incoming_lane::receive_next(FrameSink& sink) {
   lane_words& w = words();
   const lane_words::frame frame = w.frames[taken_ % lane_words::k_frames];
   const bool has_payload = frame.head < layout_.banks;
@@ -94,14 +107,14 @@ bool incoming_lane::receive(FrameSink& sink) {
   }
   w.taken.store(++taken_, std::memory_order_release);
   sender_->nudge();
-  return true;
 }
 
 bool incoming_lane::has_ended() const noexcept {
-  if (has_frame()) return false;
+  if (broken_) return true;
+  if (frames() != 0) return false;
   const bool over = words().ended.load(std::memory_order_acquire) != 0 || sender_->has_gone() ||
                     process_->has_ended();
-  return over && !has_frame();
+  return over && frames() == 0;
 }
 
 }  // namespace moetier::transport

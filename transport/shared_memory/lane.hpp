@@ -78,10 +78,7 @@ class incoming_lane final {
  public:
   static expected<std::unique_ptr<incoming_lane>> open(const lane_offer& offer);
 
-  bool has_frame() const noexcept {
-    return words().sent.load(std::memory_order_acquire) != taken_;
-  }
-  // Hands the next frame over, if one is there.
+  // Hands over all frames that are there; whether there was one.
   bool receive(FrameSink& sink);
   // Nothing will come any more.
   bool has_ended() const noexcept;
@@ -97,12 +94,17 @@ class incoming_lane final {
   lane_words& words() const noexcept {
     return *reinterpret_cast<lane_words*>(block_->bytes().data());
   }
+  std::uint32_t frames() const noexcept {
+    return words().sent.load(std::memory_order_acquire) - taken_;
+  }
+  void receive_next(FrameSink& sink);
 
   std::unique_ptr<peer_process> process_;
   std::unique_ptr<shared_block> block_;
   std::unique_ptr<front> sender_;
   bank_layout layout_;
   std::uint32_t taken_ = 0;
+  bool broken_ = false;  // its sender counts more frames than there can be
   std::uint64_t frames_dropped_ = 0;
 };
 

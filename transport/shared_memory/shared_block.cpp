@@ -85,6 +85,10 @@ expected<std::unique_ptr<shared_block>> shared_block::open(const block_name& nam
   return std::unique_ptr<shared_block>(new shared_block(name, mapped, -1));
 }
 
+bool shared_block::is_own() const noexcept {
+  return name_.process == static_cast<std::uint32_t>(getpid());
+}
+
 shared_block::~shared_block() {
   if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }

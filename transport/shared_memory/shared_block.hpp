@@ -36,6 +36,8 @@ class shared_block final {
   shared_block& operator=(const shared_block&) = delete;
 
   const block_name& name() const noexcept { return name_; }
+  // Not in a child that was forked later: what it ends there is still its parent's.
+  bool is_own() const noexcept;
   std::span<std::byte> bytes() const noexcept { return bytes_; }
   void leak() noexcept { bytes_ = {}; }  // never unmap
 

@@ -19,6 +19,9 @@ using clock = std::chrono::steady_clock;
 constexpr auto k_look_every = std::chrono::milliseconds(50);
 // A half that never waits looks at the clock for that once in so many calls.
 constexpr std::uint32_t k_look_calls = 64;
+// How often an offer that could not be opened is tried again, once a look, and how many are kept.
+constexpr std::uint32_t k_tries_max = 200;
+constexpr std::size_t k_refused_max = 128;
 
 // A number of its own for each host's boot: processes of another are never asked for.
 std::array<char, 36> boot_id() {
@@ -98,7 +101,7 @@ void shared_memory_link::progress(FrameSink& sink) {
   take_offers();
   bool useful = false;
   for (const auto& lane : incoming_) {
-    while (lane->receive(sink)) useful = true;
+    useful = lane->receive(sink) || useful;
   }
   for (auto& [id, p] : peers_) {
     link_place place = 0;
@@ -116,9 +119,20 @@ void shared_memory_link::progress(FrameSink& sink) {
 
 void shared_memory_link::take_offers() {
   for (lane_offer offer; self_->take(offer);) {
-    // One that cannot be opened is of a sender that has ended, or that never was.
-    if (auto lane = incoming_lane::open(offer)) incoming_.push_back(std::move(*lane));
+    if (auto lane = incoming_lane::open(offer)) {
+      incoming_.push_back(std::move(*lane));
+    } else if (refused_.size() < k_refused_max) {
+      refused_.push_back({.offer = offer});
+    }
   }
+}
+
+void shared_memory_link::try_offers_again() {
+  std::erase_if(refused_, [&](refused_offer& r) {
+    auto lane = incoming_lane::open(r.offer);
+    if (lane) incoming_.push_back(std::move(*lane));
+    return lane || ++r.tries >= k_tries_max;
+  });
 }
 
 bool shared_memory_link::look_after_peers() {
@@ -127,12 +141,14 @@ bool shared_memory_link::look_after_peers() {
   if (now < last_look_ + k_look_every) return false;
   last_look_ = now;
   self_->free_doors_of_the_dead();
+  const bool more = !refused_.empty();
+  try_offers_again();
   std::erase_if(incoming_, [&](const auto& lane) {
     if (!lane->has_ended()) return false;
     dropped_by_ended_ += lane->frames_dropped();
     return true;
   });
-  bool over = false;
+  bool over = more;
   for (auto& [id, p] : peers_) {
     if (p.lane == nullptr || !p.lane->is_lost()) continue;
     p.is_over = over = true;

@@ -44,13 +44,21 @@ class shared_memory_link final : public Link {
 
   explicit shared_memory_link(std::unique_ptr<front> self);
   void take_offers();
-  bool look_after_peers();  // whether one of them has ended
+  void try_offers_again();
+  bool look_after_peers();  // whether there is something to take or to tell
 
   std::unique_ptr<front> self_;
   member_address address_;
   link_peer last_peer_ = 0;
   std::map<link_peer, peer> peers_;
+  // An offer that could not be opened, as descriptors or memory were short; or whose sender is gone.
+  struct refused_offer {
+    lane_offer offer;
+    std::uint32_t tries = 0;
+  };
+
   std::vector<std::unique_ptr<incoming_lane>> incoming_;
+  std::vector<refused_offer> refused_;
   std::uint32_t heard_ = 0;  // of the bell
   std::uint32_t calls_ = 0;  // of progress(), since peers were looked after
   std::uint64_t dropped_by_ended_ = 0;

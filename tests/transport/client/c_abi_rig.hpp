@@ -23,7 +23,6 @@ class c_abi : public testing::Test {
     EXPECT_EQ(moetier_service_close(service), MOETIER_OK);
   }
   void open(moetier_session_options options = sized<moetier_session_options>()) {
-    tier.mode = static_cast<kernels::return_mode>(options.return_mode);
     ASSERT_EQ(moetier_session_open(service, &options, &session), MOETIER_OK) << last_text();
   }
   void begin() {

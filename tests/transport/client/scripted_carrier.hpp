@@ -31,7 +31,6 @@ class scripted_carrier final : public transport::Communication {
   };
   std::map<std::uint16_t, worker_script> workers;
   const transport::routing_snapshot* placed = nullptr;  // where experts lie
-  kernels::return_mode mode = kernels::return_mode::partial;
   bool record_keys = true;
   std::vector<transport::exchange_key> keys;
   std::vector<std::uint16_t> key_workers;  // whom each of them went to
@@ -194,7 +193,7 @@ class scripted_carrier final : public transport::Communication {
       }
       const auto& shape = options_.shape;
       const std::uint32_t width = carrier_.placed->model.hidden_size;
-      report.rows = answer(shape, carrier_.mode, width, b.rows, b.send.data(),
+      report.rows = answer(shape, static_cast<kernels::return_mode>(b.key.return_mode), width, b.rows, b.send.data(),
                            b.send.data() + std::size_t{b.rows} * shape.hidden_stride, b.back.data(),
                            [&](std::int32_t slot) {
                              return expert_in_slot(carrier_.placed->placement, b.key.layer, slot);

@@ -20,7 +20,6 @@ class session_rig {
     if (change) change(first);
     publish(std::move(first));
     carrier.placed = newest.get();
-    carrier.mode = wish.mode;
     wish.session = session_id(5);
     wish.source = source_id(2);
     wish.incarnation = incarnation_id(0xabc);

@@ -18,7 +18,6 @@ struct toy_tier {
   transport::snapshot_ptr newest;
   std::vector<transport::snapshot_ptr> history;
   scripted_carrier* carrier = nullptr;  // of the service, once it has one
-  kernels::return_mode mode = kernels::return_mode::partial;
   std::function<void(link_event, session_id)> sink;
   std::vector<session_wish> wishes;
   std::vector<std::uint32_t> attached;
@@ -109,7 +108,6 @@ inline abi::service_world world_of(toy_tier& tier) {
           [&tier](std::string_view) -> expected<std::unique_ptr<transport::Communication>> {
         auto carrier = std::make_unique<scripted_carrier>();
         carrier->placed = tier.history.front().get();
-        carrier->mode = tier.mode;
         tier.carrier = carrier.get();
         return carrier;
       },

@@ -49,7 +49,8 @@ inline std::vector<double> naive_matrix(const weight_format& format,
   for (std::size_t n = 0; n < values.size(); ++n) {
     const std::size_t row = n / in;
     const std::size_t column = n % in;
-    const auto byte = naive_at<std::uint8_t>(bytes, n);
+    // Of the formats that have so many bytes.
+    const auto byte = [&] { return naive_at<std::uint8_t>(bytes, n); };
     const auto nibble = static_cast<std::uint8_t>(
         (naive_at<std::uint8_t>(bytes, n / 2) >> (n % 2 == 0 ? 0 : 4)) & 15);
     const double e2m1 = (nibble & 8) != 0 ? -k_e2m1[nibble & 7] : k_e2m1[nibble & 7];
@@ -59,13 +60,13 @@ inline std::vector<double> naive_matrix(const weight_format& format,
     switch (format.quant) {
       case quant_kind::none: values[n] = naive_float(bytes, n, format.stored); break;
       case quant_kind::fp8_tensor:
-        values[n] = naive_e4m3(byte) * naive_at<float>(scales, row);
+        values[n] = naive_e4m3(byte()) * naive_at<float>(scales, row);
         break;
       case quant_kind::fp8_block:
-        values[n] = naive_e4m3(byte) *
+        values[n] = naive_e4m3(byte()) *
                     naive_at<float>(scales, row / 128 * ((in + 127) / 128) + column / 128);
         break;
-      case quant_kind::mxfp8: values[n] = naive_e4m3(byte) * e8m0(); break;
+      case quant_kind::mxfp8: values[n] = naive_e4m3(byte()) * e8m0(); break;
       case quant_kind::mxfp4: values[n] = e2m1 * e8m0(); break;
       case quant_kind::nvfp4:
         values[n] = e2m1 *

@@ -34,10 +34,6 @@ MOETIER_API void toy_coordinator_lost() {
   the_tier().sink(moetier::client::link_event::coordinator_lost, moetier::session_id{});
 }
 
-MOETIER_API void toy_exact(std::uint32_t exact) {
-  the_tier().mode = static_cast<moetier::kernels::return_mode>(exact);
-}
-
 moetier_status moetier_service_open(const moetier_service_options* options,
                                     moetier_service** service) {
   return moetier::abi::guarded([&] {

@@ -13,6 +13,8 @@ import subprocess
 import tempfile
 import time
 
+from process_tier import ENVIRONMENT
+
 
 def find():
     """The program, or None."""
@@ -41,7 +43,7 @@ class Browser:
              "--disable-background-networking", "--disable-component-update", "--disable-sync", "--mute-audio",
              "--hide-scrollbars", f"--user-data-dir={self.profile}", "--remote-debugging-pipe", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False,
-            preexec_fn=take_pipes)
+            preexec_fn=take_pipes, env=ENVIRONMENT)
         os.close(from_us)
         os.close(from_browser)
         self.unread, self.number, self.session = b"", 0, None

@@ -16,6 +16,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("MOETIER_BIN", SOURCE / "build" / "release" / "bin"))
 MODEL = SOURCE / "deploy" / "demo" / "model"
 FULL = os.environ.get("MOETIER_FULL") == "1"
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # keeps what is freed: memory says nothing there
 # Our own processes bring their sanitizer's runtime with them and answer for their leaks.
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "ASAN_OPTIONS")}
 # Not the short commands: the leak check's tracer crashes in UCX's memory when a process ends with its threads running.

@@ -36,8 +36,9 @@ struct note_taker final : FrameSink {
     EXPECT_TRUE(complete);
     ++landings;
   }
-  void sent(link_place) override {}
+  void sent(link_place, time_ns) override {}
   void lost(link_peer) override {}
+  void gone(link_peer) override {}
   void left(link_peer) override {}
   bool has_work() const override { return false; }
 
@@ -155,31 +156,50 @@ TEST(front, hands_over_each_offer_once_whoever_makes_them) {
   for (const int count : seen) EXPECT_EQ(count, 1);
 }
 
-TEST(front, frees_the_door_of_who_died_in_the_middle_of_an_offer) {
-  const auto owner = *front::make();
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  ASSERT_EQ(waitpid(child, nullptr, 0), child);
-  // Every door, as somebody leaves it who is killed between its claim and its last word.
-  const auto claimed = std::uint64_t{static_cast<std::uint32_t>(child)} << 1;
-  const auto opened = *shared_block::open(owner->name());
+// A front all of whose doors show the number of a process that has ended.
+struct doors_of_the_dead : testing::Test {
+  std::unique_ptr<front> owner = *front::make();
+  std::unique_ptr<front> peer = *front::open(owner->name());
+  std::unique_ptr<shared_block> opened = *shared_block::open(owner->name());
   const lane_offer offer{.lane = {.process = static_cast<std::uint32_t>(getpid())}, .front = {}};
-  const auto peer = *front::open(owner->name());
-  int taken = 0;
-  while (peer->offer(offer)) ++taken;
-  EXPECT_GT(taken, 64);
-  const auto own = std::uint64_t{static_cast<std::uint32_t>(getpid())} << 1 | 1;
-  auto* word = reinterpret_cast<std::uint64_t*>(opened->bytes().data());
-  int changed = 0;
-  for (std::size_t i = 0; i < opened->bytes().size() / 8; ++i) {
-    if (word[i] == own) word[i] = claimed, ++changed;
+
+  void leave(bool complete) {
+    const pid_t child = fork();
+    if (child == 0) _exit(0);
+    ASSERT_EQ(waitpid(child, nullptr, 0), child);
+    int taken = 0;
+    while (peer->offer(offer)) ++taken;
+    EXPECT_GT(taken, 64);
+    const auto own = std::uint64_t{static_cast<std::uint32_t>(getpid())} << 1 | 1;
+    const auto dead = std::uint64_t{static_cast<std::uint32_t>(child)} << 1 | (complete ? 1 : 0);
+    auto* word = reinterpret_cast<std::uint64_t*>(opened->bytes().data());
+    int changed = 0;
+    for (std::size_t i = 0; i < opened->bytes().size() / 8; ++i) {
+      if (word[i] == own) word[i] = dead, ++changed;
+    }
+    EXPECT_EQ(changed, taken);
   }
-  EXPECT_EQ(changed, taken);
+};
+
+TEST_F(doors_of_the_dead, are_freed_when_their_offer_never_became_whole) {
+  leave(false);
   lane_offer none;
   EXPECT_FALSE(owner->take(none));
-  EXPECT_FALSE(peer->offer(offer));
-  owner->free_doors_of_the_dead();
-  EXPECT_TRUE(peer->offer(offer));
+  owner->look_at_doors();
+  int free = 0;
+  while (peer->offer(offer)) ++free;
+  EXPECT_GT(free, 64);
+}
+
+// The owner, a client between two calls, does not look for hours; workers come and go.
+TEST_F(doors_of_the_dead, are_taken_over_by_who_finds_none_free) {
+  for (const bool complete : {false, true}) {
+    leave(complete);
+    EXPECT_TRUE(peer->offer(offer));
+    lane_offer out;
+    while (owner->take(out)) {
+    }
+  }
 }
 
 TEST_F(lane_test, brings_frames_in_order_and_tells_when_the_memory_is_free) {
@@ -191,13 +211,17 @@ TEST_F(lane_test, brings_frames_in_order_and_tells_when_the_memory_is_free) {
     if (head < k_layout.banks) fill(memory->out(head).first(bytes), i);
     out->send(head, bytes, 100 + i);
     link_place place = 0;
-    EXPECT_FALSE(out->sent(place)) << "the receiver has not copied it";
+    time_ns at = 0;
+    EXPECT_FALSE(out->sent(place, at)) << "the receiver has not copied it";
+    const time_ns before = monotonic_now();
     ASSERT_TRUE(in->receive(sink));
     EXPECT_EQ(sink.heads.back()[5], static_cast<std::byte>(i));
     EXPECT_EQ(sink.region.size(), bytes);
     EXPECT_TRUE(holds(sink.region, i));
-    ASSERT_TRUE(out->sent(place));
+    ASSERT_TRUE(out->sent(place, at));
     EXPECT_EQ(place, 100 + i);
+    EXPECT_GE(at, before);
+    EXPECT_LE(at, monotonic_now());
     EXPECT_FALSE(in->receive(sink));
   }
   EXPECT_EQ(sink.landings, 100);
@@ -211,7 +235,8 @@ TEST_F(lane_test, forgets_what_is_not_admitted) {
   EXPECT_TRUE(in->receive(sink));
   EXPECT_EQ(sink.landings, 0);
   link_place place = 0;
-  EXPECT_TRUE(out->sent(place));
+  time_ns at = 0;
+  EXPECT_TRUE(out->sent(place, at));
 }
 
 TEST_F(lane_test, drops_a_frame_that_lies_outside_of_its_memory) {

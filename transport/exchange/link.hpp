@@ -12,6 +12,7 @@
 #include <span>
 
 #include "schemas/base/error.hpp"
+#include "schemas/base/time.hpp"
 #include "transport/communication.hpp"
 #include "transport/exchange/bank_memory.hpp"
 
@@ -34,9 +35,11 @@ class FrameSink {
   // into the region (also an empty one) and then says landed(). Else the frame is forgotten.
   virtual landing admit(std::span<const std::byte> head, std::size_t payload_bytes) = 0;
   virtual void landed(link_place place, bool complete) = 0;
-  virtual void sent(link_place place) = 0;  // the bank's out region is no longer read
+  // The bank's out region is no longer read, since `at` (0: since now).
+  virtual void sent(link_place place, time_ns at) = 0;
   virtual void lost(link_peer peer) = 0;
-  virtual void left(link_peer peer) = 0;  // lost, but it was taken down in good order
+  virtual void gone(link_peer peer) = 0;  // lost for good: its process has ended
+  virtual void left(link_peer peer) = 0;  // it was taken down in good order
   virtual bool has_work() const = 0;  // poll() would report something
 
  protected:

@@ -127,9 +127,11 @@ landing two_sided_source::admit(std::span<const std::byte> head, std::size_t pay
 
 void two_sided_source::landed(link_place place, bool complete) { table_.landed(place, complete); }
 
-void two_sided_source::sent(link_place place) { table_.sent(place); }
+void two_sided_source::sent(link_place place, time_ns) { table_.sent(place); }
 
 void two_sided_source::lost(link_peer peer) { table_.lose(peer); }
+
+void two_sided_source::gone(link_peer peer) { table_.lose(peer); }
 
 void two_sided_source::left(link_peer peer) { table_.leave(peer); }
 

@@ -144,10 +144,16 @@ void two_sided_worker::landed(link_place place, bool complete) {
   table_.landed(place, complete, monotonic_now());
 }
 
-void two_sided_worker::sent(link_place place) { table_.sent(place, monotonic_now()); }
+// A peer on this host writes the time: never taken for more than it can be.
+void two_sided_worker::sent(link_place place, time_ns at) {
+  const time_ns now = monotonic_now();
+  table_.sent(place, at == 0 || at > now ? now : at);
+}
 
 void two_sided_worker::lost(link_peer peer) { table_.lose(peer); }
 
-void two_sided_worker::left(link_peer peer) { table_.leave(peer); }
+void two_sided_worker::gone(link_peer peer) { table_.lose_for_good(peer, false); }
+
+void two_sided_worker::left(link_peer peer) { table_.lose_for_good(peer, true); }
 
 }  // namespace moetier::transport

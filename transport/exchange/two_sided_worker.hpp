@@ -36,8 +36,9 @@ class two_sided_worker final : public WorkerHalf, private FrameSink {
 
   landing admit(std::span<const std::byte> head, std::size_t payload_bytes) override;
   void landed(link_place place, bool complete) override;
-  void sent(link_place place) override;
+  void sent(link_place place, time_ns at) override;
   void lost(link_peer peer) override;
+  void gone(link_peer peer) override;
   void left(link_peer peer) override;
   bool has_work() const override { return table_.has_ready(); }
   void reach_again();

@@ -104,11 +104,11 @@ void worker_table::lose(link_peer peer) {
     if (pair.attached && pair.peer == peer) lose(pair, peers_lost_);
 }
 
-void worker_table::leave(link_peer peer) {
+void worker_table::lose_for_good(link_peer peer, bool left) {
   for (source_pair& pair : pairs_) {
     if (!pair.attached || pair.peer != peer) continue;
     pair.over = true;
-    lose(pair, peers_left_);
+    lose(pair, left ? peers_left_ : peers_lost_);
   }
 }
 
@@ -463,7 +463,7 @@ void worker_table::sent(link_place place, time_ns now) {
   held_rows& x = pair_of(place).banks[bank_in(place)];
   if (!x.returning || x.returned_ticket != place) return;
   x.returning = false;
-  stall_ns_ += now - x.given_back_at;
+  if (now > x.given_back_at) stall_ns_ += now - x.given_back_at;
   if (x.state == arrival_state::arrived) report(x);
 }
 

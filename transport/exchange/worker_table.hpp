@@ -75,7 +75,7 @@ class worker_table final {
               std::shared_ptr<bank_memory> memory, const member_address& address = {});
   link_peer detach(source_id source);  // 0: was not attached
   void lose(link_peer peer);           // no effect unless it is attached and alive
-  void leave(link_peer peer);          // the same of one that has said that it goes
+  void lose_for_good(link_peer peer, bool left);  // `left`: in good order
 
   // Comebacks, each to be ended by reached() or unreached(). The first is asked before a ticket is
   // given back.

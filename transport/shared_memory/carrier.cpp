@@ -1,7 +1,10 @@
 #include "transport/shared_memory/carrier.hpp"
 
+#include <sys/prctl.h>
+
 #include "transport/exchange/two_sided_source.hpp"
 #include "transport/exchange/two_sided_worker.hpp"
+#include "transport/shared_memory/peer_process.hpp"
 #include "transport/shared_memory/shared_memory_link.hpp"
 
 namespace moetier::transport {
@@ -50,8 +53,16 @@ class shared_memory_carrier final : public Communication {
   bool checksum_;
 };
 
-// Some sandboxes forbid to open what a process of one's own has opened.
+// Some sandboxes forbid to open what a process of one's own has opened, or know no process
+// descriptors; and nobody may open what one holds that has changed its user.
 expected<void> try_block() {
+  if (!peer_process::kernel_can_watch())
+    return fail(reason::carrier_unavailable, "shared_memory",
+                "this kernel or sandbox has no process descriptors; set transport.carrier: ucx");
+  if (prctl(PR_GET_DUMPABLE) != 1)
+    return fail(reason::carrier_unavailable, "shared_memory",
+                "this process has changed its user or gained capabilities, so peers may not open "
+                "its memory; start it anew as that user, or set transport.carrier: ucx");
   auto made = shared_block::make(2 * shared_block::k_token_bytes);
   if (!made) return unexpected_error(made.error());
   auto opened = shared_block::open((*made)->name());

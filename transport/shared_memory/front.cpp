@@ -20,6 +20,12 @@ void wait_while(std::atomic<std::uint32_t>& word, std::uint32_t value,
   syscall(SYS_futex, &word, FUTEX_WAIT, value, &time, nullptr, 0);
 }
 
+// Whether the door's claimant has ended.
+bool is_of_the_dead(std::uint64_t state) noexcept {
+  const auto claimant = peer_process::watch(static_cast<std::uint32_t>(state >> 1));
+  return claimant && (*claimant)->has_ended();
+}
+
 void wake_all(std::atomic<std::uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
@@ -46,15 +52,25 @@ expected<std::unique_ptr<front>> front::open(const block_name& name) {
   return self;
 }
 
+bool front::claim(door& d, std::uint32_t process, std::uint64_t state) noexcept {
+  return d.state.compare_exchange_strong(state, claimed_by(process));
+}
+
 expected<void> front::offer(const lane_offer& lane) noexcept {
-  for (door& d : shown().doors) {
-    std::uint64_t state = k_free;
-    if (!d.state.compare_exchange_strong(state, claimed_by(lane.lane.process))) continue;
+  const std::uint32_t self = lane.lane.process;
+  const auto hand_over = [&](door& d) {
     d.offer = lane;
-    d.state.store(claimed_by(lane.lane.process) | k_complete, std::memory_order_release);
+    d.state.store(claimed_by(self) | k_complete, std::memory_order_release);
     shown().offers.fetch_add(1);
     ring();
-    return {};
+  };
+  for (door& d : shown().doors) {
+    if (claim(d, self, k_free)) return hand_over(d), expected<void>{};
+  }
+  for (door& d : shown().doors) {
+    const std::uint64_t state = d.state.load(std::memory_order_acquire);
+    if (state != k_free && !is_of_the_dead(state)) continue;
+    if (claim(d, self, state)) return hand_over(d), expected<void>{};
   }
   return fail(reason::carrier_unavailable, "shared_memory",
               "the peer has not looked at its last offers; it is stuck or frozen");
@@ -73,21 +89,21 @@ bool front::take(lane_offer& out) noexcept {
   const std::uint32_t offers = shown().offers.load(std::memory_order_acquire);
   if (offers == offers_taken_) return false;
   for (door& d : shown().doors) {
-    if ((d.state.load(std::memory_order_acquire) & k_complete) == 0) continue;
+    const std::uint64_t state = d.state.load(std::memory_order_acquire);
+    if ((state & k_complete) == 0) continue;
     out = d.offer;
-    d.state.store(k_free, std::memory_order_release);
-    return true;
+    // Another peer may have taken over the door of one that has ended.
+    if (std::uint64_t seen = state; d.state.compare_exchange_strong(seen, k_free)) return true;
   }
   offers_taken_ = offers;
   return false;
 }
 
-void front::free_doors_of_the_dead() noexcept {
+void front::look_at_doors() noexcept {
+  offers_taken_ = shown().offers.load(std::memory_order_acquire) - 1;
   for (door& d : shown().doors) {
     std::uint64_t state = d.state.load(std::memory_order_acquire);
-    if (state == k_free || (state & k_complete) != 0) continue;
-    const auto claimant = peer_process::watch(static_cast<std::uint32_t>(state >> 1));
-    if (!claimant || !(*claimant)->has_ended()) continue;
+    if (state == k_free || (state & k_complete) != 0 || !is_of_the_dead(state)) continue;
     d.state.compare_exchange_strong(state, k_free);
   }
 }

@@ -1,8 +1,9 @@
 #pragma once
 // What a half shows to all of its peers, in a block of its own: a bell that they ring, a word that
 // it has gone, and doors. A door is where a peer hands over the name of the lane it will send by;
-// the owner takes it up and frees the door. Who is killed in the middle of a hand-over leaves a
-// door with its process's number on it, which the owner frees; nobody else waits for it.
+// the owner takes it up and frees the door. Who is killed in the middle of a hand-over, or before it
+// was taken up, leaves a door with its process's number on it, which the owner frees and another
+// peer takes over when it finds none free; nobody waits for it.
 // Thread: the owner takes; peers of any process offer and ring.
 
 #include <atomic>
@@ -37,7 +38,7 @@ class front final {
   // The owner.
   std::uint32_t rung() const noexcept { return shown().bell.load(std::memory_order_acquire); }
   bool take(lane_offer& out) noexcept;  // an offer that is complete
-  void free_doors_of_the_dead() noexcept;
+  void look_at_doors() noexcept;        // the next take() looks at each; frees those of the dead
   // Until the bell rings after `heard`, or the time is over.
   void sleep(std::uint32_t heard, std::chrono::nanoseconds limit) noexcept;
   void go() noexcept;
@@ -67,6 +68,8 @@ class front final {
     std::array<door, k_doors> doors;
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+  static bool claim(door& d, std::uint32_t process, std::uint64_t state) noexcept;
 
   explicit front(std::unique_ptr<shared_block> block) noexcept : block_(std::move(block)) {}
   shown_words& shown() const noexcept {

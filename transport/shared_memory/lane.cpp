@@ -37,14 +37,17 @@ void outgoing_lane::send(std::uint32_t head, std::size_t payload_bytes, link_pla
   MOETIER_ASSERT(sent_ - told_ < lane_words::k_frames);
   const std::uint32_t at = sent_++ % lane_words::k_frames;
   places_[at] = place;
-  words().frames[at] = {.head = head, .payload_bytes = payload_bytes};
+  words().frames[at].head.store(head, std::memory_order_relaxed);
+  words().frames[at].payload_bytes.store(payload_bytes, std::memory_order_relaxed);
   words().sent.store(sent_, std::memory_order_release);
   peer_->ring();
 }
 
-bool outgoing_lane::sent(link_place& place) noexcept {
+bool outgoing_lane::sent(link_place& place, time_ns& at) noexcept {
   if (told_ == sent_ || words().taken.load(std::memory_order_acquire) == told_) return false;
-  place = places_[told_++ % lane_words::k_frames];
+  const std::uint32_t which = told_++ % lane_words::k_frames;
+  place = places_[which];
+  at = words().frames[which].taken_at.load(std::memory_order_relaxed);
   return true;
 }
 
@@ -89,22 +92,25 @@ bool incoming_lane::receive(FrameSink& sink) {
 
 void incoming_lane::receive_next(FrameSink& sink) {
   lane_words& w = words();
-  const lane_words::frame frame = w.frames[taken_ % lane_words::k_frames];
-  const bool has_payload = frame.head < layout_.banks;
-  if (frame.head < layout_.heads() &&
-      frame.payload_bytes <= (has_payload ? layout_.out_bytes : 0)) {
-    wire_image head;  // what is judged must not change any more
-    std::memcpy(head.data(), block_->bytes().data() + layout_.head_at(frame.head), head.size());
-    const landing to = sink.admit(head, frame.payload_bytes);
+  lane_words::frame& frame = w.frames[taken_ % lane_words::k_frames];
+  // Each is read once: what is judged must not change any more.
+  const std::uint32_t which = frame.head.load(std::memory_order_relaxed);
+  const std::uint64_t bytes = frame.payload_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t bytes_max = which < layout_.banks ? layout_.out_bytes : 0;
+  if (which < layout_.heads() && bytes <= bytes_max) {
+    wire_image head;
+    std::memcpy(head.data(), block_->bytes().data() + layout_.head_at(which), head.size());
+    const landing to = sink.admit(head, bytes);
     if (to.admitted) {
       if (!to.region.empty())
-        std::memcpy(to.region.data(), block_->bytes().data() + layout_.out_at(frame.head),
+        std::memcpy(to.region.data(), block_->bytes().data() + layout_.out_at(which),
                     to.region.size());
       sink.landed(to.place, true);
     }
   } else {
     ++frames_dropped_;
   }
+  frame.taken_at.store(monotonic_now(), std::memory_order_relaxed);
   w.taken.store(++taken_, std::memory_order_release);
   sender_->nudge();
 }

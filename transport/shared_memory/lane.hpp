@@ -24,17 +24,18 @@ namespace moetier::transport {
 // At the beginning of a pair's memory.
 struct lane_words {
   struct frame {
-    std::uint32_t head;
-    std::uint64_t payload_bytes;
+    std::atomic<std::uint32_t> head;
+    std::atomic<std::uint64_t> payload_bytes;
+    std::atomic<std::uint64_t> taken_at;  // by the receiver, on the clock that the host has for all
   };
   // Each header of the memory is under way once at most.
   static constexpr std::uint32_t k_frames = 16;
   static_assert(k_frames >= 2 * k_banks_max + 1 && (k_frames & (k_frames - 1)) == 0);
 
   std::array<std::uint64_t, 2> token;  // the block's
-  std::uint32_t banks;
-  std::uint64_t out_bytes;
-  std::uint64_t in_bytes;
+  std::atomic<std::uint32_t> banks;
+  std::atomic<std::uint64_t> out_bytes;
+  std::atomic<std::uint64_t> in_bytes;
   alignas(128) std::atomic<std::uint32_t> sent;   // frames, by the sender
   std::atomic<std::uint32_t> ended;               // the sender sends no more
   alignas(128) std::atomic<std::uint32_t> taken;  // frames, by the receiver
@@ -52,7 +53,7 @@ class outgoing_lane final {
 
   // `place` is told by sent() once the receiver has copied it.
   void send(std::uint32_t head, std::size_t payload_bytes, link_place place);
-  bool sent(link_place& place) noexcept;
+  bool sent(link_place& place, time_ns& at) noexcept;
   // Whether the peer will never take anything again.
   bool is_lost() const noexcept { return peer_->has_gone() || process_->has_ended(); }
   bool has_gone() const noexcept { return peer_->has_gone(); }
@@ -80,6 +81,7 @@ class incoming_lane final {
 
   // Hands over all frames that are there; whether there was one.
   bool receive(FrameSink& sink);
+  bool has_frame() const noexcept { return !broken_ && frames() != 0; }
   // Nothing will come any more.
   bool has_ended() const noexcept;
   std::uint64_t frames_dropped() const noexcept { return frames_dropped_; }

@@ -23,6 +23,11 @@ expected<std::unique_ptr<peer_process>> peer_process::watch(std::uint32_t proces
                   : "this kernel cannot watch a process; set transport.carrier: ucx");
 }
 
+bool peer_process::kernel_can_watch() noexcept {
+  const descriptor own(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  return own.get() >= 0;
+}
+
 bool peer_process::has_ended() const noexcept {
   if (which_ != kind::other) return which_ == kind::absent;
   pollfd end{.fd = fd_.get(), .events = POLLIN, .revents = 0};

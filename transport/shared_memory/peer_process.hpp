@@ -18,6 +18,8 @@ class peer_process final {
 
   bool has_ended() const noexcept;
 
+  static bool kernel_can_watch() noexcept;
+
  private:
   enum class kind : std::uint8_t { self, other, absent };
   peer_process(kind which, int fd) noexcept : which_(which), fd_(fd) {}

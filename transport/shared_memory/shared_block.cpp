@@ -29,6 +29,14 @@ unexpected_error failure(const char* what) {
   return fail(reason::carrier_unavailable, "shared_memory", what);
 }
 
+// Executable by nobody, where the kernel knows of that (and may insist on it).
+int make_file() {
+  constexpr unsigned k_noexec_seal = 8;
+  constexpr unsigned k_flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int fd = memfd_create("moetier", k_flags | k_noexec_seal);
+  return fd >= 0 || errno != EINVAL ? fd : memfd_create("moetier", k_flags);
+}
+
 std::span<std::byte> map(int fd, std::size_t bytes) {
   void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (base == MAP_FAILED) return {};
@@ -39,7 +47,7 @@ std::span<std::byte> map(int fd, std::size_t bytes) {
 
 expected<std::unique_ptr<shared_block>> shared_block::make(std::size_t bytes) {
   MOETIER_ASSERT(bytes > k_token_bytes);
-  descriptor fd(memfd_create("moetier", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  descriptor fd(make_file());
   if (fd.get() < 0) return failure("an anonymous file cannot be made");
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, k_seals) != 0) {
@@ -58,10 +66,11 @@ expected<std::unique_ptr<shared_block>> shared_block::make(std::size_t bytes) {
 
 expected<std::unique_ptr<shared_block>> shared_block::open(const block_name& name) {
   const auto path = fmt::format("/proc/{}/fd/{}", name.process, name.fd);
-  const descriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  const descriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (fd.get() < 0 && (errno == EACCES || errno == EPERM)) {
     return fail(reason::carrier_unavailable, "shared_memory",
-                "the peer's memory belongs to another user; run both as one, or set "
+                "the peer's memory is not ours to open: it runs as another user, has more "
+                "capabilities or is in another user namespace; make both alike, or set "
                 "transport.carrier: ucx");
   }
   const auto gone = [] {

@@ -17,20 +17,23 @@ using clock = std::chrono::steady_clock;
 
 // How often a half looks whether its peers still run; it sleeps no longer either.
 constexpr auto k_look_every = std::chrono::milliseconds(50);
-// A half that never waits looks at the clock for that once in so many calls.
-constexpr std::uint32_t k_look_calls = 64;
 // How often an offer that could not be opened is tried again, once a look, and how many are kept.
 constexpr std::uint32_t k_tries_max = 200;
 constexpr std::size_t k_refused_max = 128;
+constexpr std::size_t k_incoming_max = 2048;
 
-// A number of its own for each host's boot: processes of another are never asked for.
-std::array<char, 36> boot_id() {
-  std::array<char, 36> id{};
-  if (const descriptor fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-      fd.get() >= 0) {
-    [[maybe_unused]] const auto got = read(fd.get(), id.data(), id.size());
-  }
-  return id;
+// A number of its own for each host's boot: processes of another are never asked for. Read once, by
+// the first half that is made.
+const std::array<char, 36>& boot_id() {
+  static const std::array<char, 36> k_id = [] {
+    std::array<char, 36> id{};
+    const descriptor fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+    if (fd.get() >= 0) {
+      [[maybe_unused]] const auto got = read(fd.get(), id.data(), id.size());
+    }
+    return id;
+  }();
+  return k_id;
 }
 
 struct address_body {
@@ -83,7 +86,7 @@ link_send shared_memory_link::send(link_peer id, std::uint32_t head, std::size_t
   const auto found = peers_.find(id);
   MOETIER_ASSERT(found != peers_.end());
   peer& p = found->second;
-  if (p.lane == nullptr || p.lane->has_gone()) return link_send::failed;
+  if (p.lane == nullptr) return link_send::failed;
   p.lane->send(head, payload_bytes, place);
   last_useful_ = clock::now();
   return link_send::pending;
@@ -91,9 +94,9 @@ link_send shared_memory_link::send(link_peer id, std::uint32_t head, std::size_t
 
 // In most calls the bell says that there is nothing to do.
 void shared_memory_link::progress(FrameSink& sink) {
-  const bool over = ++calls_ >= k_look_calls && look_after_peers();
+  const bool more = look_after_peers();
   const std::uint32_t rung = self_->rung();
-  if (rung == heard_ && !over) return;
+  if (rung == heard_ && !more) return;
   heard_ = rung;
   for (auto& [id, p] : peers_) {
     if (p.lane != nullptr && p.lane->has_gone()) p.is_over = true;
@@ -105,20 +108,21 @@ void shared_memory_link::progress(FrameSink& sink) {
   }
   for (auto& [id, p] : peers_) {
     link_place place = 0;
-    while (p.lane != nullptr && p.lane->sent(place)) {
-      sink.sent(place);
+    time_ns at = 0;
+    while (p.lane != nullptr && p.lane->sent(place, at)) {
+      sink.sent(place, at);
       useful = true;
     }
     if (p.lane == nullptr || !p.is_over) continue;
     const bool left = p.lane->has_gone();
     p.lane.reset();
-    left ? sink.left(id) : sink.lost(id);
+    left ? sink.left(id) : sink.gone(id);
   }
   if (useful) last_useful_ = clock::now();
 }
 
 void shared_memory_link::take_offers() {
-  for (lane_offer offer; self_->take(offer);) {
+  for (lane_offer offer; incoming_.size() < k_incoming_max && self_->take(offer);) {
     if (auto lane = incoming_lane::open(offer)) {
       incoming_.push_back(std::move(*lane));
     } else if (refused_.size() < k_refused_max) {
@@ -135,25 +139,20 @@ void shared_memory_link::try_offers_again() {
   });
 }
 
+// The bell says when something is there, except where a peer ended between its act and the ring.
 bool shared_memory_link::look_after_peers() {
-  calls_ = 0;
   const auto now = clock::now();
   if (now < last_look_ + k_look_every) return false;
   last_look_ = now;
-  self_->free_doors_of_the_dead();
-  const bool more = !refused_.empty();
+  self_->look_at_doors();
   try_offers_again();
   std::erase_if(incoming_, [&](const auto& lane) {
     if (!lane->has_ended()) return false;
     dropped_by_ended_ += lane->frames_dropped();
     return true;
   });
-  bool over = more;
-  for (auto& [id, p] : peers_) {
-    if (p.lane == nullptr || !p.lane->is_lost()) continue;
-    p.is_over = over = true;
-  }
-  return over;
+  for (auto& [id, p] : peers_) p.is_over = p.is_over || (p.lane != nullptr && p.lane->is_lost());
+  return true;
 }
 
 void shared_memory_link::wait(FrameSink& sink, std::chrono::nanoseconds spin,
@@ -170,7 +169,6 @@ void shared_memory_link::wait(FrameSink& sink, std::chrono::nanoseconds spin,
       continue;
     }
     self_->sleep(heard_, std::min<std::chrono::nanoseconds>(deadline - now, k_look_every));
-    calls_ = k_look_calls;
   }
   woken_.store(false, std::memory_order_release);
 }

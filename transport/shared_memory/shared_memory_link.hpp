@@ -45,7 +45,7 @@ class shared_memory_link final : public Link {
   explicit shared_memory_link(std::unique_ptr<front> self);
   void take_offers();
   void try_offers_again();
-  bool look_after_peers();  // whether there is something to take or to tell
+  bool look_after_peers();  // whether it was time for that
 
   std::unique_ptr<front> self_;
   member_address address_;
@@ -60,7 +60,6 @@ class shared_memory_link final : public Link {
   std::vector<std::unique_ptr<incoming_lane>> incoming_;
   std::vector<refused_offer> refused_;
   std::uint32_t heard_ = 0;  // of the bell
-  std::uint32_t calls_ = 0;  // of progress(), since peers were looked after
   std::uint64_t dropped_by_ended_ = 0;
   std::atomic<bool> woken_{false};
   std::chrono::steady_clock::time_point last_useful_{};

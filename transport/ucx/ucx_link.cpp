@@ -243,7 +243,7 @@ void ucx_link::handle(FrameSink& sink) {
     switch (e.what) {
       case event::kind::landed: sink.landed(e.subject, true); break;
       case event::kind::spoiled: sink.landed(e.subject, false); break;
-      case event::kind::sent: sink.sent(e.subject); break;
+      case event::kind::sent: sink.sent(e.subject, 0); break;
       case event::kind::lost: {
         const auto id = static_cast<link_peer>(e.subject);
         const auto found = peers_.find(id);

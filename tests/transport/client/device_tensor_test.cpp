@@ -28,7 +28,6 @@ class device_tensors : public testing::Test {
   }
   void open(moetier_session_options options = sized<moetier_session_options>()) {
     const auto at = at_tier();
-    tier.mode = static_cast<kernels::return_mode>(options.return_mode);
     ASSERT_TRUE(abi::open_service(&at, &service, world_of(tier)));
     ASSERT_EQ(moetier_session_open(service, &options, &session), MOETIER_OK) << last_text();
     begin();

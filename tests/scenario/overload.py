@@ -151,12 +151,14 @@ class Overload(unittest.TestCase):
             print(json.dumps(report, indent=1))
             for client in clients:
                 client.end()
+            if SANITIZED:
+                return  # it ran; its figures say nothing
 
             self.assertGreater(load["offered"], 5 * calls * LOAD_SECONDS)
             self.assertGreaterEqual(load["goodput"], GOODPUT * min(peak["goodput"], again["goodput"]))
             self.assertLessEqual(set(load["ended"]), {"OK", "OVERLOADED", "TIMEOUT", "UNSENT"})
             self.assertGreater(load["ended"].get("OVERLOADED", 0), 0)
-            for name in () if SANITIZED else before:
+            for name in before:
                 self.assertLessEqual(max(during[name], after[name]), 1.05 * before[name] + 4096, name)
             modest = load["modest"]["ended"]
             self.assertGreaterEqual(modest.get("OK", 0), 0.9 * sum(modest.values()), modest)

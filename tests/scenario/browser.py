@@ -48,10 +48,14 @@ class Browser:
         os.close(from_browser)
         self.unread, self.number, self.session = b"", 0, None
         self.console, self.requests, self.failures = [], [], []
-        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Network", "Log"):
-            self.call(domain + ".enable")
+        try:
+            target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
+            self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+            for domain in ("Page", "Runtime", "Network", "Log"):
+                self.call(domain + ".enable")
+        except BaseException:
+            self.__exit__()  # nobody else will
+            raise
 
     def _receive(self, limit):
         """The next message, or None after the limit."""

@@ -25,8 +25,8 @@ CALLS_PER_DEADLINE = 20  # half of them may wait; all lanes together ask for thr
 GREEDY = 7  # processes of the greedy tenant; one of the modest
 MODEST_RATE, MODEST_DEADLINE = 4.0, 1.0  # calls a second; a patience that few processors for the clients do not use up
 PEAK_SECONDS, LOAD_SECONDS = (20, 60) if FULL else (4, 8)
-# A short round on a shared machine, some 150 calls, is judged mildly.
-GOODPUT = 0.95 if FULL else 0.85
+# A short round on a shared machine, which changes its speed within seconds, is judged mildly.
+GOODPUT = 0.95 if FULL else 0.75
 TENANTS = ["--set", "session.lease=10s",  # a shared machine may let no client run for a second
            "--set", "tenants[0].match=greedy", "--set", "tenants[0].sessions=40",
            "--set", "tenants[1].match=modest", "--set", "tenants[1].tokens_in_flight=4096"]

@@ -146,7 +146,8 @@ class bench_builder final {
         ->check(CLI::Range(0, 64))
         ->delimiter(',')
         ->capture_default_str();
-    wire->add_option("--way", o.ways, "ways to go: shm, tcp, ucx, shared_memory, in_process (all unless given)")
+    wire->add_option("--way", o.ways,
+                     "ways to go: shm, tcp, ucx, shared_memory, in_process (all unless given)")
         ->check(CLI::IsMember({"shm", "tcp", "ucx", "shared_memory", "in_process"}))
         ->delimiter(',');
     wire->add_option("--repeat", o.calls, "round trips that are measured; fewer of large messages")

@@ -41,12 +41,12 @@ struct way {
   std::string_view transports;  // of a bare UCX echo
   std::string_view carrier;     // of moetier's own exchange
 };
-constexpr way k_ways[] = {{"shm", "bare UCX echo over shared memory", "posix,sysv,cma,self", ""},
-                          {"tcp", "bare UCX echo over loopback TCP", "tcp,self", ""},
-                          {"ucx", "moetier's exchange over its UCX carrier", "", "ucx"},
-                          {"shared_memory", "moetier's exchange over memory that both map", "",
-                           "shared_memory"},
-                          {"in_process", "moetier's exchange between threads", "", "in_process"}};
+constexpr way k_ways[] = {
+    {"shm", "bare UCX echo over shared memory", "posix,sysv,cma,self", ""},
+    {"tcp", "bare UCX echo over loopback TCP", "tcp,self", ""},
+    {"ucx", "moetier's exchange over its UCX carrier", "", "ucx"},
+    {"shared_memory", "moetier's exchange over memory that both map", "", "shared_memory"},
+    {"in_process", "moetier's exchange between threads", "", "in_process"}};
 
 std::vector<message> messages_of(const wire_options& o) {
   std::vector<message> all;

@@ -33,10 +33,10 @@ struct link_files {
 
 struct settings {
   struct {
-    std::string path;               // a Hugging Face model directory
+    std::string path;                  // a Hugging Face model directory
     std::string nonfinite = "refuse";  // unquantised experts with NaN or infinity
-    std::string quantise = "none";  // format in which unquantised experts are held
-    struct {                        // texts; empty = as the family has it
+    std::string quantise = "none";     // format in which unquantised experts are held
+    struct {                           // texts; empty = as the family has it
       std::string method, scaling, epsilon, power, renormalise, groups, groups_kept;
     } routing;
   } model;
@@ -44,9 +44,9 @@ struct settings {
     std::string rpc_listen = "127.0.0.1:7400";
     std::string control_listen = "127.0.0.1:7401";
     std::string state_dir = "/var/lib/moetier";
-    std::string admin_socket = "auto";     // in the state directory; "off" = none
-    std::string placement;                 // plan file; empty = the default placement
-    std::string when_infeasible = "wait";  // what a first plan that cannot be made does
+    std::string admin_socket = "auto";           // in the state directory; "off" = none
+    std::string placement;                       // plan file; empty = the default placement
+    std::string when_infeasible = "wait";        // what a first plan that cannot be made does
     duration_ns load_timeout = 3600 * k_second;  // of all weights that a plan gives a worker
     std::uint32_t workers = 1;  // the first placement waits for so many; a plan file overrides it
   } coordinator;

@@ -98,8 +98,8 @@ findings judge_carrier(const carrier_facts& f, bool gpu_wanted) {
   finding memory = pass("carrier_memory", is_ucx && f.cuda_memory ? "host, cuda" : "host");
   if (gpu_wanted) memory.seen += "; a GPU worker's rows pass through pinned host memory";
   if (!is_ucx) {
-    return {pass("carrier", "shared_memory"), pass("carrier_lanes", "inside this host: " + f.description),
-            std::move(memory)};
+    return {pass("carrier", "shared_memory"),
+            pass("carrier_lanes", "inside this host: " + f.description), std::move(memory)};
   }
   return {pass("carrier", fmt::format("UCX {}", f.version)), judge_lanes(f), std::move(memory)};
 }

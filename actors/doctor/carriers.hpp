@@ -1,7 +1,8 @@
 #pragma once
 // How rows would travel: whether the carrier opens; of UCX which lanes it takes inside this host
 // and which kinds of memory it knows; and NCCL. The worst fault here is a silent one: everything
-// works and every row goes through the kernel's TCP. Thread: any (values, pure functions); the probes load libraries.
+// works and every row goes through the kernel's TCP. Thread: any (values, pure functions); the
+// probes load libraries.
 
 #include <optional>
 #include <string>

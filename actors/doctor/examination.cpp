@@ -65,11 +65,10 @@ class examination final {
     add_limits(wish.wanted || (!loopback && !network.rdma.empty()));
     add(judge_cross_memory(memory));
     add(judge_proc_links(memory));
-    add(judge_carrier(
-        probe_carrier({.name = config::carrier_of(s_),
-                       .listen = s_.transport.listen,
-                       .allow_tcp = s_.transport.allow_tcp != "off"}),
-        wish.wanted));
+    add(judge_carrier(probe_carrier({.name = config::carrier_of(s_),
+                                     .listen = s_.transport.listen,
+                                     .allow_tcp = s_.transport.allow_tcp != "off"}),
+                      wish.wanted));
     add(judge_nccl(probe_nccl()));
     add(judge_identity(probe_identity(root_)));
     add_ports();

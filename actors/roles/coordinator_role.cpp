@@ -377,10 +377,9 @@ class coordinator_process final {
   expected<void> open_gateway() {
     if (!settings_.gateway.enabled) return {};
     auto carrier = transport::open_carrier(
-        config::carrier_of(settings_),
-        {.listen = settings_.transport.listen,
-         .checksum_payload = settings_.transport.checksum == "on",
-         .allow_tcp = settings_.transport.allow_tcp != "off"});
+        config::carrier_of(settings_), {.listen = settings_.transport.listen,
+                                        .checksum_payload = settings_.transport.checksum == "on",
+                                        .allow_tcp = settings_.transport.allow_tcp != "off"});
     if (!carrier) return tl::unexpected(carrier.error());
     carrier_ = std::move(*carrier);
     log_.info("carrier", {{"name", carrier_->name()}, {"lanes", carrier_->describe()}});

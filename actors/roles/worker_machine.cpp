@@ -54,11 +54,10 @@ expected<std::unique_ptr<worker_machine>> worker_machine::make(const config::set
       workers::checkpoint::open(s.model.path, {.serve_nonfinite = s.model.nonfinite == "serve"});
   if (!checkpoint) return tl::unexpected(config::of_input_file(checkpoint.error()));
   m->checkpoint_ = std::move(*checkpoint);
-  auto carrier =
-      transport::open_carrier(config::carrier_of(s),
-                              {.listen = s.transport.listen,
-                               .checksum_payload = s.transport.checksum == "on",
-                               .allow_tcp = s.transport.allow_tcp != "off"});
+  auto carrier = transport::open_carrier(config::carrier_of(s),
+                                         {.listen = s.transport.listen,
+                                          .checksum_payload = s.transport.checksum == "on",
+                                          .allow_tcp = s.transport.allow_tcp != "off"});
   if (!carrier) return tl::unexpected(carrier.error());
   m->carrier_ = std::move(*carrier);
   // The coordinator numbers this worker later, when it has told its address.

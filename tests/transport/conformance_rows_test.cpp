@@ -7,16 +7,14 @@
 namespace moetier::transport {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(carriers, conformance,
-                         testing::Values(carrier_case{"in_process", false},
-                                         carrier_case{"in_process", true},
-                                         carrier_case{"shared_memory", false},
-                                         carrier_case{"shared_memory", true},
-                                         carrier_case{"ucx", false}, carrier_case{"ucx", true}),
-                         [](const auto& about) {
-                           return std::string(about.param.name) +
-                                  (about.param.checksum ? "_checked" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    carriers, conformance,
+    testing::Values(carrier_case{"in_process", false}, carrier_case{"in_process", true},
+                    carrier_case{"shared_memory", false}, carrier_case{"shared_memory", true},
+                    carrier_case{"ucx", false}, carrier_case{"ucx", true}),
+    [](const auto& about) {
+      return std::string(about.param.name) + (about.param.checksum ? "_checked" : "");
+    });
 
 // ---- what a carrier says of itself ----
 

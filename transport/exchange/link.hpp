@@ -40,7 +40,7 @@ class FrameSink {
   virtual void lost(link_peer peer) = 0;
   virtual void gone(link_peer peer) = 0;  // lost for good: its process has ended
   virtual void left(link_peer peer) = 0;  // it was taken down in good order
-  virtual bool has_work() const = 0;  // poll() would report something
+  virtual bool has_work() const = 0;      // poll() would report something
 
  protected:
   ~FrameSink() = default;

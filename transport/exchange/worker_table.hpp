@@ -73,8 +73,8 @@ class worker_table final {
   bool has_room(source_id source) const noexcept;
   void attach(const source_identity& source, const source_shape& shape, link_peer peer,
               std::shared_ptr<bank_memory> memory, const member_address& address = {});
-  link_peer detach(source_id source);  // 0: was not attached
-  void lose(link_peer peer);           // no effect unless it is attached and alive
+  link_peer detach(source_id source);             // 0: was not attached
+  void lose(link_peer peer);                      // no effect unless it is attached and alive
   void lose_for_good(link_peer peer, bool left);  // `left`: in good order
 
   // Comebacks, each to be ended by reached() or unreached(). The first is asked before a ticket is

@@ -1,8 +1,8 @@
 #pragma once
 // What a half shows to all of its peers, in a block of its own: a bell that they ring, a word that
 // it has gone, and doors. A door is where a peer hands over the name of the lane it will send by;
-// the owner takes it up and frees the door. Who is killed in the middle of a hand-over, or before it
-// was taken up, leaves a door with its process's number on it, which the owner frees and another
+// the owner takes it up and frees the door. Who is killed in the middle of a hand-over, or before
+// it was taken up, leaves a door with its process's number on it, which the owner frees and another
 // peer takes over when it finds none free; nobody waits for it.
 // Thread: the owner takes; peers of any process offer and ring.
 

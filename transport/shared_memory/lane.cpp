@@ -68,9 +68,8 @@ expected<std::unique_ptr<incoming_lane>> incoming_lane::open(const lane_offer& o
                            .in_bytes = words.in_bytes,
                            .carrier_bytes = k_lane_bytes};
   constexpr std::size_t k_region_max = std::size_t{k_return_rows_max} * k_row_bytes_max;
-  if (layout.banks < k_banks_min || layout.banks > k_banks_max ||
-      layout.out_bytes > k_region_max || layout.in_bytes > k_region_max ||
-      layout.bytes() != (*block)->bytes().size()) {
+  if (layout.banks < k_banks_min || layout.banks > k_banks_max || layout.out_bytes > k_region_max ||
+      layout.in_bytes > k_region_max || layout.bytes() != (*block)->bytes().size()) {
     return bad();
   }
   return std::unique_ptr<incoming_lane>(

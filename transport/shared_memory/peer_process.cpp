@@ -13,8 +13,7 @@ expected<std::unique_ptr<peer_process>> peer_process::watch(std::uint32_t proces
     return std::unique_ptr<peer_process>(new peer_process(which, fd));
   };
   if (process == static_cast<std::uint32_t>(getpid())) return made(kind::self, -1);
-  const auto fd =
-      static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0));
+  const auto fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(process), 0));
   if (fd >= 0) return made(kind::other, fd);
   if (errno == ESRCH || errno == EINVAL) return made(kind::absent, -1);
   return fail(reason::carrier_unavailable, "shared_memory",

@@ -79,10 +79,9 @@ expected<std::unique_ptr<shared_block>> shared_block::open(const block_name& nam
                 "transport.carrier: ucx");
   };
   if (fd.get() < 0) return errno == ENOENT || errno == ENOTDIR ? gone() : failure("no peer");
-  struct stat file{};
+  struct stat file {};
   const bool sealed = (fcntl(fd.get(), F_GET_SEALS) & F_SEAL_SHRINK) == F_SEAL_SHRINK;
-  if (!sealed || fstat(fd.get(), &file) != 0 ||
-      file.st_size <= static_cast<off_t>(k_token_bytes)) {
+  if (!sealed || fstat(fd.get(), &file) != 0 || file.st_size <= static_cast<off_t>(k_token_bytes)) {
     return gone();
   }
   const auto mapped = map(fd.get(), static_cast<std::size_t>(file.st_size));

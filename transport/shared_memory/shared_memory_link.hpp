@@ -51,7 +51,8 @@ class shared_memory_link final : public Link {
   member_address address_;
   link_peer last_peer_ = 0;
   std::map<link_peer, peer> peers_;
-  // An offer that could not be opened, as descriptors or memory were short; or whose sender is gone.
+  // An offer that could not be opened, as descriptors or memory were short; or whose sender is
+  // gone.
   struct refused_offer {
     lane_offer offer;
     std::uint32_t tries = 0;

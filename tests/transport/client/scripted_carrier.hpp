@@ -34,7 +34,7 @@ class scripted_carrier final : public transport::Communication {
   bool record_keys = true;
   std::vector<transport::exchange_key> keys;
   std::vector<std::uint16_t> key_workers;  // whom each of them went to
-  std::function<void()> on_wait;  // while a call waits: the test's turn
+  std::function<void()> on_wait;           // while a call waits: the test's turn
 
   std::string_view name() const noexcept override { return "scripted"; }
   transport::comm_capabilities capabilities() const noexcept override {
@@ -193,11 +193,12 @@ class scripted_carrier final : public transport::Communication {
       }
       const auto& shape = options_.shape;
       const std::uint32_t width = carrier_.placed->model.hidden_size;
-      report.rows = answer(shape, static_cast<kernels::return_mode>(b.key.return_mode), width, b.rows, b.send.data(),
-                           b.send.data() + std::size_t{b.rows} * shape.hidden_stride, b.back.data(),
-                           [&](std::int32_t slot) {
-                             return expert_in_slot(carrier_.placed->placement, b.key.layer, slot);
-                           });
+      report.rows =
+          answer(shape, static_cast<kernels::return_mode>(b.key.return_mode), width, b.rows,
+                 b.send.data(), b.send.data() + std::size_t{b.rows} * shape.hidden_stride,
+                 b.back.data(), [&](std::int32_t slot) {
+                   return expert_in_slot(carrier_.placed->placement, b.key.layer, slot);
+                 });
       if (acts == behaviour::short_rows) --report.rows;
       report.payload =
           std::span<const std::byte>(b.back).first(std::size_t{report.rows} * shape.return_stride);

@@ -1,5 +1,6 @@
 #include "transport/in_process/carrier.hpp"
 
+#include "transport/exchange/two_sided_capabilities.hpp"
 #include "transport/exchange/two_sided_source.hpp"
 #include "transport/exchange/two_sided_worker.hpp"
 #include "transport/in_process/in_process_link.hpp"
@@ -21,20 +22,7 @@ class in_process_carrier final : public Communication {
 
   std::string_view name() const noexcept override { return "in_process"; }
 
-  comm_capabilities capabilities() const noexcept override {
-    return {.in_place = true,
-            .dedup = true,
-            .any_roles = true,
-            .independent = true,
-            .mask = true,
-            .elastic = true,
-            .survives_kill = true,
-            .host_memory = true,
-            .ordered_rows = true,
-            .fixed_sum = true,
-            .shared_device = true,
-            .non_uniform_slots = true};
-  }
+  comm_capabilities capabilities() const noexcept override { return k_two_sided_capabilities; }
 
   expected<std::unique_ptr<SourceHalf>> make_source(const source_options& options) override {
     return two_sided_source::make(

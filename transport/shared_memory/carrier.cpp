@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 
+#include "transport/exchange/two_sided_capabilities.hpp"
 #include "transport/exchange/two_sided_source.hpp"
 #include "transport/exchange/two_sided_worker.hpp"
 #include "transport/shared_memory/peer_process.hpp"
@@ -17,20 +18,7 @@ class shared_memory_carrier final : public Communication {
 
   std::string_view name() const noexcept override { return "shared_memory"; }
 
-  comm_capabilities capabilities() const noexcept override {
-    return {.in_place = true,
-            .dedup = true,
-            .any_roles = true,
-            .independent = true,
-            .mask = true,
-            .elastic = true,
-            .survives_kill = true,
-            .host_memory = true,
-            .ordered_rows = true,
-            .fixed_sum = true,
-            .shared_device = true,
-            .non_uniform_slots = true};
-  }
+  comm_capabilities capabilities() const noexcept override { return k_two_sided_capabilities; }
 
   expected<std::unique_ptr<SourceHalf>> make_source(const source_options& options) override {
     auto link = shared_memory_link::make();

@@ -81,7 +81,6 @@ class incoming_lane final {
 
   // Hands over all frames that are there; whether there was one.
   bool receive(FrameSink& sink);
-  bool has_frame() const noexcept { return !broken_ && frames() != 0; }
   // Nothing will come any more.
   bool has_ended() const noexcept;
   std::uint64_t frames_dropped() const noexcept { return frames_dropped_; }

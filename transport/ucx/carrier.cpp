@@ -14,6 +14,7 @@
 #include <ucp/api/ucp.h>
 
 #include "transport/carrier_module.hpp"
+#include "transport/exchange/two_sided_capabilities.hpp"
 #include "transport/exchange/two_sided_source.hpp"
 #include "transport/exchange/two_sided_worker.hpp"
 #include "transport/ucx/ucx_context.hpp"
@@ -132,19 +133,9 @@ class ucx_carrier final : public Communication {
   std::string_view name() const noexcept override { return "ucx.two_sided"; }
 
   comm_capabilities capabilities() const noexcept override {
-    return {.in_place = true,
-            .dedup = true,
-            .any_roles = true,
-            .independent = true,
-            .mask = true,
-            .elastic = true,
-            .survives_kill = true,
-            .host_memory = true,
-            .cross_host = true,
-            .ordered_rows = true,
-            .fixed_sum = true,
-            .shared_device = true,
-            .non_uniform_slots = true};
+    comm_capabilities bits = k_two_sided_capabilities;
+    bits.cross_host = true;
+    return bits;
   }
 
   expected<std::unique_ptr<SourceHalf>> make_source(const source_options& options) override {

@@ -14,7 +14,7 @@ namespace moetier::client {
 
 class gatekeeper final {
  public:
-  // Requires: workers != 0.
+  // k_spans_max where there are no workers.
   std::size_t choose(worker_mask workers) const noexcept {
     std::size_t slowest = k_spans_max;
     for_each_span(workers, [&](std::size_t s) {

@@ -17,7 +17,7 @@
 #include "schemas/wire/wire_header.hpp"
 #include "transport/communication.hpp"
 #include "transport/exchange/bank_layout.hpp"
-#include "transport/shared_memory/shared_block.hpp"
+#include "transport/exchange/shared_block.hpp"
 
 namespace moetier::transport {
 

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "schemas/base/error.hpp"
-#include "transport/shared_memory/shared_block.hpp"
+#include "transport/exchange/shared_block.hpp"
 
 namespace moetier::transport {
 

@@ -1,4 +1,4 @@
-#include "transport/shared_memory/shared_block.hpp"
+#include "transport/exchange/shared_block.hpp"
 
 #include <cerrno>
 #include <cstring>
